@@ -60,10 +60,10 @@ fn omi_subcommands() -> Vec<Command> {
     all
 }
 
-/// What every command takes.
+/// Options of every command.
 fn shared() -> Vec<Arg> {
     let list = |name, help| global(name, help).value_delimiter(',').value_name("NAMES");
-    // An empty value is one that was not set, as a client's settings leave it.
+    // An empty value counts as not set, as a client's settings leave it.
     let path = |name, help| {
         global(name, help)
             .value_name("DIR")
@@ -131,7 +131,7 @@ fn force() -> Arg {
         .help("Replace the file if it is there")
 }
 
-/// What is not a tool.
+/// Commands that are not tools.
 fn own() -> Vec<Command> {
     let file = |help: &'static str| {
         Arg::new("file")
@@ -307,7 +307,7 @@ fn call() -> Command {
     Command::new("call")
         .about("Call any tool by its name; answers in JSON")
         .arg(Arg::new("name").value_name("NAME").required(true))
-        // The shared flag of the same name takes no value; here the arguments are JSON.
+        // The shared flag with this name takes no value; here the arguments are JSON.
         .arg(
             Arg::new("json")
                 .long("json")
@@ -472,7 +472,7 @@ fn toolset(toolset: Toolset) -> Option<Command> {
             .about("Memories, beliefs and the current context; also the program `omi`")
             .subcommands(omi_subcommands())
     } else if toolset == Toolset::Kg {
-        // A command of its own writes exports of any size.
+        // Its own command writes exports of any size.
         let further = tool_commands(Toolset::KgExtra);
         let further = further.into_iter().filter(|it| it.get_name() != "export");
         command
@@ -483,7 +483,7 @@ fn toolset(toolset: Toolset) -> Option<Command> {
     } else if toolset == Toolset::Kiwi {
         command
             .about("Directives, tools and knowledge: search, load, run, sign, publish")
-            // `help` is a tool of theirs.
+            // `help` is one of these tools.
             .disable_help_subcommand(true)
             .subcommands(tools)
             .subcommands(commands::kiwi_commands())
@@ -506,7 +506,7 @@ fn tool_commands(toolset: Toolset) -> Vec<Command> {
     tools
         .map(|tool| {
             let command = tool_args::command(*tool).arg(yes());
-            // Within `kenning kg` the prefix says nothing.
+            // Within `kenning kg` the prefix is redundant.
             let Some(bare) = tool.name().strip_prefix("kg_") else {
                 return command;
             };
@@ -515,7 +515,7 @@ fn tool_commands(toolset: Toolset) -> Vec<Command> {
                 .visible_alias(tool.name());
             match bare {
                 "graph_generate" => command.alias(bare),
-                // Where people look first.
+                // The name that people look for first.
                 "search_nodes" => command.visible_alias("search"),
                 _ => command,
             }

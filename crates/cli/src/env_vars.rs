@@ -1,6 +1,6 @@
-//! Every environment variable that Kenning reads, in one place; the manual's page is made from it.
+//! Every environment variable that Kenning reads; the manual's page is generated from it.
 
-/// A variable and what it is for.
+/// An environment variable.
 pub struct EnvVar {
     /// Its name.
     pub name: &'static str,

@@ -30,12 +30,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What can be told of a store that is not open.
+/// What can be said about a store without opening it.
 #[derive(Debug, Default)]
 pub struct StoreLook {
-    /// Whether there is one.
+    /// Whether it exists.
     pub exists: bool,
-    /// What was looked at, and how it is.
+    /// What was checked, and its state.
     pub seen: Vec<(String, String)>,
     /// What is wrong, one sentence each.
     pub faults: Vec<String>,
@@ -47,10 +47,10 @@ pub trait Host: Sync {
     fn start_logging(&self, settings: &Settings);
     /// Opens the engine.
     fn open(&self, settings: &Settings) -> Result<Arc<Engine>>;
-    /// Looks at the store without opening it, for `doctor`: makes nothing and changes nothing.
+    /// Checks the store without opening it, for `doctor`: creates and changes nothing.
     fn look_at_store(&self, settings: &Settings) -> StoreLook;
-    /// Moves a store with its log from one place to another; each is a directory or a database's
-    /// address. `progress` is told how many rows are over. Gives what to show.
+    /// Moves a store with its log from one place to another; each is a directory or a database URL.
+    /// `progress` gets the number of rows moved. Returns what to show.
     fn migrate(
         &self,
         settings: &Settings,
@@ -58,7 +58,7 @@ pub trait Host: Sync {
         to: &str,
         progress: &dyn Fn(u64),
     ) -> Result<Value>;
-    /// The token of whoever serves HTTP from this data directory; it is made where there is none.
+    /// The token of the operator who serves HTTP from this data directory; created if there is none.
     fn local_token(&self, settings: &Settings) -> Result<String>;
     /// Serves MCP on the standard streams until they end.
     fn mcp(&self, board: Board, settings: &Settings) -> Result<()>;
@@ -68,12 +68,12 @@ pub trait Host: Sync {
     fn serve(&self, board: Board, settings: &Settings, options: &ServeOptions) -> Result<()>;
 }
 
-/// What is started: the whole, or one part under a name of its own.
+/// Runs the commands of one program name.
 type Commands = fn(&'static dyn Host, &Settings, &ArgMatches) -> Result<u8>;
 
-/// Runs the command line of `kenning` and gives its exit code.
+/// Runs the command line of `kenning` and returns its exit code.
 ///
-/// A link to the program that is named `omi` or `kami` is that program.
+/// A link to the program named `omi` or `kami` is that program.
 pub fn run(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let called = arguments.first().map(Path::new).and_then(Path::file_stem);
@@ -83,18 +83,18 @@ pub fn run(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString
     if called.is_some_and(|it| it == "kami") {
         return run_kami(host, arguments);
     }
-    // To a client's hook a usage error is not an answer: some codes would stop the client.
+    // For a client's hook a usage error must not be an exit code: some codes would stop the client.
     let fails_open = arguments.get(1).is_some_and(|it| it == "hook");
     let code = run_as(host, args::command(), commands::run, arguments);
     if fails_open { 0 } else { code }
 }
 
-/// Runs the command line of `kami` and gives its exit code.
+/// Runs the command line of `kami` and returns its exit code.
 fn run_kami(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     run_as(host, args::kami_command(), commands::run_kami, arguments)
 }
 
-/// Runs the command line of `omi` and gives its exit code.
+/// Runs the command line of `omi` and returns its exit code.
 fn run_omi(host: &'static dyn Host, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     run_as(host, args::omi_command(), commands::run_omi, arguments)
 }

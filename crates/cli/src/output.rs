@@ -1,4 +1,4 @@
-//! What people and programs see.
+//! Output for people and programs.
 
 use crate::terminal;
 use kenning_core::Error;
@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether only data and errors are wanted.
+/// Whether only data and errors are shown.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// From now on only data and errors are shown.
@@ -15,13 +15,13 @@ pub(crate) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Writes data to standard output. A reader that went away is no error: it has what it wanted. Behind a pipe there
-/// is often a terminal as well, so that the text is made inert there too.
+/// Writes data to standard output. A closed reader is not an error: it has what it wanted. Control
+/// characters are removed even behind a pipe, because a terminal may follow.
 pub(crate) fn print(text: &str) {
     write(&inert(text));
 }
 
-/// Writes a text byte for byte, for whoever asked for that.
+/// Writes a text byte for byte.
 pub(crate) fn print_raw(text: &str) {
     write(text);
 }
@@ -36,13 +36,12 @@ fn write(text: &str) {
     );
 }
 
-/// What stands before and after a part that is shown bright. Nobody's text has them: they are taken out
-/// of it by [`brightened`].
+/// Marks around a highlighted part. They cannot occur in stored text: [`brightened`] removes them.
 const BRIGHT: char = '\u{f8f0}';
 const DULL: char = '\u{f8f1}';
 
-/// The text with every word that begins as one of these does marked, to be shown by [`print_bright`].
-/// Where no terminal is, the text as it is.
+/// The text with every word that begins like one of these marked, to be shown by [`print_bright`].
+/// Unchanged if there is no terminal.
 pub(crate) fn brightened(text: &str, words: &[String]) -> String {
     if io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()) {
         marked(text, words)
@@ -51,7 +50,7 @@ pub(crate) fn brightened(text: &str, words: &[String]) -> String {
     }
 }
 
-/// Whether this is a mark of [`brightened`], which takes no place on a line.
+/// Whether this is a mark of [`brightened`], which has no width.
 pub(crate) fn is_mark(c: char) -> bool {
     [BRIGHT, DULL].contains(&c)
 }
@@ -80,7 +79,7 @@ fn marked(text: &str, words: &[String]) -> String {
     out
 }
 
-/// Whether two words differ in their endings only: `deploy`, `deploys` and `deployed`.
+/// Whether two words differ only in their endings: `deploy`, `deploys` and `deployed`.
 fn is_form_of(one: &str, other: &str) -> bool {
     let shared = one.chars().zip(other.chars()).take_while(|(a, b)| a == b);
     let shared = shared.count();
@@ -88,7 +87,7 @@ fn is_form_of(one: &str, other: &str) -> bool {
     one == other && shared == one || (shared >= 4 && one.max(other) - shared <= 3)
 }
 
-/// The words of a query that are worth marking.
+/// The words of a query that are worth highlighting.
 pub(crate) fn words_of(query: &str) -> Vec<String> {
     const SMALL: [&str; 30] = [
         "the", "a", "an", "and", "or", "of", "to", "in", "on", "at", "is", "are", "was", "were",
@@ -100,7 +99,7 @@ pub(crate) fn words_of(query: &str) -> Vec<String> {
     words.filter(|it| !SMALL.contains(&it.as_str())).collect()
 }
 
-/// As [`print`], with what was marked shown bright.
+/// As [`print`], with marked parts highlighted.
 pub(crate) fn print_bright(text: &str) {
     if !io::stdout().is_terminal() {
         return print(text);
@@ -116,32 +115,32 @@ pub(crate) fn print_json(value: &Value) {
     print(&format!("{value:#}"));
 }
 
-/// Says to people, among the data, what was done; programs ask for JSON or for quiet.
+/// Tells people, among the data, what was done; not shown with `--json` or `--quiet`.
 pub(crate) fn chat(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         print(text);
     }
 }
 
-/// Says something that is not data.
+/// Writes a message that is not data.
 pub(crate) fn say(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         complain(text);
     }
 }
 
-/// Says what a tool or the engine remarks beside its answer.
+/// Writes a remark of a tool or the engine.
 pub(crate) fn remark(text: &str) {
     say(&terminal::words(text));
 }
 
-/// Says what went wrong, however quiet it should be.
+/// Writes an error, even with `--quiet`.
 pub(crate) fn complain(text: &str) {
-    // Where standard error is closed there is nobody to tell.
+    // If standard error is closed there is nobody to tell.
     drop(writeln!(io::stderr(), "{}", inert(text)));
 }
 
-/// Shows an error and gives its exit code.
+/// Shows an error and returns its exit code.
 pub fn print_error(error: &Error, as_json: bool) -> u8 {
     let row = error.code.row();
     let message = terminal::words(&error.message);
@@ -165,7 +164,7 @@ pub fn print_error(error: &Error, as_json: bool) -> u8 {
 /// Shows clap's own message: help and version are data, the rest is an error.
 pub(crate) fn print_usage(usage: &clap::Error, typed: &[OsString]) -> u8 {
     let text = without_environment(&usage.render().to_string(), typed);
-    // As above: a closed pipe is no error.
+    // As above: a closed pipe is not an error.
     drop(match usage.use_stderr() {
         true => io::stderr().write_all(text.as_bytes()),
         false => io::stdout().write_all(text.as_bytes()),
@@ -177,7 +176,7 @@ pub(crate) fn print_usage(usage: &clap::Error, typed: &[OsString]) -> u8 {
     }
 }
 
-/// clap takes what a variable of the environment says for typed, and shows it as if it were needed.
+/// clap treats values from the environment as typed, and shows them as if they were required.
 fn without_environment(text: &str, typed: &[OsString]) -> String {
     const OF_ENVIRONMENT: [(&str, &str); 8] = [
         ("--data", "DIR"),
@@ -202,8 +201,8 @@ fn without_environment(text: &str, typed: &[OsString]) -> String {
     lines.join("\n")
 }
 
-/// Stored text is shown, never obeyed: control characters could move the cursor or retitle the
-/// terminal, and invisible direction marks could make a line read as another.
+/// Removes control characters from stored text: they could move the cursor or retitle the terminal,
+/// and invisible direction marks could make a line read as another.
 fn inert(text: &str) -> String {
     let harmful = |c: char| {
         (c.is_control() && !matches!(c, '\n' | '\t'))
@@ -212,7 +211,7 @@ fn inert(text: &str) -> String {
     let mut rest = text.chars().peekable();
     let mut shown = String::with_capacity(text.len());
     while let Some(c) = rest.next() {
-        // A line's end as Windows has it moves nothing that the line's end does not.
+        // A carriage return before a line feed is harmless.
         let ends_line = c == '\r' && rest.peek() == Some(&'\n');
         shown.push(match harmful(c) && !ends_line {
             true => '\u{fffd}',
@@ -234,7 +233,7 @@ mod tests {
         let shown = shown.replace(BRIGHT, "<").replace(DULL, ">");
         assert_eq!(shown, "<Deploys>, to <harbors>; the <harbor>.");
         assert!(!is_form_of("cat", "car") && !is_form_of("cache", "cactus"));
-        // Marks survive what makes stored text harmless, and nothing else does.
+        // Marks survive this filter, and nothing else does.
         assert_eq!(inert("\u{f8f0}\u{1b}[2J"), "\u{f8f0}\u{fffd}[2J");
     }
 

@@ -1,4 +1,4 @@
-//! A progress bar on long work, when somebody watches.
+//! A progress bar for long work.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use kenning_engine::Caller;
@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A bar on standard error; invisible when that is no terminal.
+/// A progress bar on standard error; invisible if that is not a terminal.
 pub(crate) fn bar(what: &'static str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -19,7 +19,7 @@ pub(crate) fn bar(what: &'static str) -> ProgressBar {
     bar
 }
 
-/// The caller, telling the bar how far it is.
+/// The caller, with its progress shown by the bar.
 pub(crate) fn watched(mut caller: Caller, bar: &ProgressBar) -> Caller {
     let bar = bar.clone();
     caller.progress = Some(Arc::new(move |done, total: Option<f64>, what: &str| {

@@ -1,4 +1,4 @@
-//! What was typed and what the environment says, in one place.
+//! Settings from the command line and the environment.
 
 use crate::env_vars;
 use clap::ArgMatches;
@@ -16,13 +16,13 @@ use std::time::Duration;
 /// The shortest token that an operator may choose.
 const TOKEN_CHARS_MIN: usize = 16;
 
-/// Where `kenning serve` listens when nothing is said.
+/// The default address of `kenning serve`.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:8351";
 
-/// What a project's own directory has.
+/// Entries that mark the root directory of a project.
 const PROJECT_MARKS: [&str; 3] = [".kenning", ".ai", ".git"];
 
-/// What every command shares.
+/// Settings that every command shares.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The data directory.
@@ -37,11 +37,11 @@ pub struct Settings {
     pub omi: Option<PathBuf>,
     /// The project whose documents make the graph; `None` only where there is no working directory.
     pub project: Option<PathBuf>,
-    /// Where WASM tools are kept, and whether many calls are to come.
+    /// Where WASM tools are kept, and whether many calls are expected.
     pub wasm: WasmOptions,
     /// Where directives, tools and knowledge are.
     pub items: ItemOptions,
-    /// Which repositories may be read.
+    /// The repositories that may be read.
     pub repositories: RepositoryOptions,
     /// Where mail is read from, if anywhere.
     pub mail: Option<PathBuf>,
@@ -57,7 +57,7 @@ pub struct Settings {
     pub verbosity: u8,
 }
 
-/// The address of a database. It may hold a password, so it is not printed.
+/// The URL of a database. It may contain a password, so it is not printed.
 #[derive(Clone)]
 pub struct DatabaseUrl(pub String);
 
@@ -67,29 +67,29 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// What `kenning serve` was told.
+/// The options of `kenning serve`.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// Where to listen.
     pub listen: Vec<SocketAddr>,
     /// A token with every scope.
     pub token: Option<String>,
-    /// Whether callers on this machine need no token: then each of them, and each visitor of a proxy that runs
-    /// here, is the owner.
+    /// Whether callers on this machine need no token: then each of them, and each visitor of a proxy
+    /// that runs here, is the owner.
     pub no_token: bool,
-    /// Names under which the server may be called, beside the loopback ones.
+    /// Host names of the server, in addition to the loopback ones.
     pub allow_hosts: Vec<String>,
-    /// Origins of pages that may call, beside those of this machine.
+    /// Allowed origins (CORS), in addition to those of this machine.
     pub allow_origins: Vec<String>,
     /// Calls a minute for one caller that is not on this machine.
     pub calls_per_minute: u32,
-    /// The folder of documents that the graph follows, if it does.
+    /// The folder of documents that the graph follows, if any.
     pub watch: Option<String>,
 }
 
 impl Settings {
     pub(crate) fn from_matches(matches: &ArgMatches) -> Result<Self> {
-        // Flags may stand before or after the subcommand; the innermost one knows them all.
+        // Flags may come before or after the subcommand; the innermost one knows them all.
         let mut innermost = matches;
         while let Some((_, inner)) = innermost.subcommand() {
             innermost = inner;
@@ -119,8 +119,8 @@ impl Settings {
         let (quiet, verbosity) = (innermost.get_flag("quiet"), innermost.get_count("verbose"));
         if quiet && verbosity > 0 {
             return Err(
-                Error::invalid("`--quiet` and `--verbose` ask for opposite things")
-                    .hint("give one of them"),
+                Error::invalid("`--quiet` and `--verbose` contradict each other")
+                    .hint("use only one of them"),
             );
         }
         Ok(Self {
@@ -160,7 +160,7 @@ impl Settings {
                 read_only: innermost.get_flag("read-only"),
                 safe_names: innermost.get_flag("safe-names"),
             },
-            // `kenning call` has a `--json` of its own, which takes a value and always answers in JSON.
+            // `kenning call` has its own `--json`, which takes a value and always answers in JSON.
             json: innermost
                 .try_get_one::<bool>("json")
                 .map_or(true, |it| it == Some(&true)),
@@ -170,8 +170,8 @@ impl Settings {
     }
 }
 
-/// `--data-dir` is one directory for everything, as the memory contract has it: who names another one
-/// beside it means something else.
+/// `--data-dir` is one directory for everything, as in the memory contract: naming another one beside
+/// it is a contradiction.
 fn refuse_two_places(matches: &ArgMatches, dir: &std::path::Path) -> Result<()> {
     for name in ["data", "omi-path"] {
         if matches.value_source(name) != Some(ValueSource::CommandLine) {
@@ -221,7 +221,7 @@ impl ServeOptions {
     }
 }
 
-/// Whether the process stays to answer calls.
+/// Whether the process is a server.
 fn is_server(matches: &ArgMatches) -> bool {
     match matches.subcommand() {
         Some(("mcp" | "serve", _)) => true,
@@ -231,7 +231,7 @@ fn is_server(matches: &ArgMatches) -> bool {
 }
 
 impl ServeOptions {
-    /// One address, and perhaps a token.
+    /// One address, and optionally a token.
     pub(crate) fn of(listen: &str, matches: &ArgMatches) -> Result<Self> {
         let token = given_token(matches)?;
         check_token(token.as_deref())?;
@@ -247,7 +247,7 @@ impl ServeOptions {
     }
 }
 
-/// A token with every scope is not one that can be guessed.
+/// A token with every scope must not be easy to guess.
 fn check_token(token: Option<&str>) -> Result<()> {
     match token.map(|it| it.trim().chars().count()) {
         Some(n) if n < TOKEN_CHARS_MIN => Err(Error::invalid(format!(
@@ -260,21 +260,21 @@ fn check_token(token: Option<&str>) -> Result<()> {
     }
 }
 
-/// Whether the operator wants everybody on this machine let in.
+/// Whether the operator lets everybody on this machine in.
 fn wants_no_token(matches: &ArgMatches, token: Option<&String>) -> Result<bool> {
     let no_token = matches.get_flag("no-token");
     if no_token && token.is_some() {
         let variable = env_vars::NO_TOKEN;
         return Err(Error::invalid(format!(
-            "`--no-token` ({variable}) and a token ask for opposite things"
+            "`--no-token` ({variable}) and a token contradict each other"
         ))
         .hint("leave one of them out"));
     }
     Ok(no_token)
 }
 
-/// The token that was given. An empty variable is one that was not set; an empty option is a mistake that would
-/// leave the server open.
+/// The token that was given. An empty variable counts as not set; an empty option is a mistake that
+/// would leave the server open.
 fn given_token(matches: &ArgMatches) -> Result<Option<String>> {
     let token = matches.get_one::<String>("token");
     let token = token.map(|it| it.trim().to_owned());
@@ -309,7 +309,7 @@ fn item_options(allow_roots: Vec<String>) -> ItemOptions {
     let own = absolute(env_vars::USER_SPACE);
     let address = std::env::var(env_vars::KIWI_REGISTRY_URL).ok();
     ItemOptions {
-        // Whoever moved everything elsewhere wants nothing in the home directory.
+        // If everything was moved elsewhere, nothing is kept in the home directory.
         user_knowledge: match &own {
             Some(_) => None,
             None => at(".knowledge-kiwi"),
@@ -321,7 +321,7 @@ fn item_options(allow_roots: Vec<String>) -> ItemOptions {
     }
 }
 
-/// A variable of the environment that says something.
+/// A variable of the environment that is not empty.
 fn variable(name: &str) -> Option<String> {
     let text = std::env::var(name).ok()?;
     Some(text.trim().to_owned()).filter(|it| !it.is_empty())
@@ -354,8 +354,9 @@ fn omi_default() -> Option<PathBuf> {
     absolute("HOME").map(|home| home.join(".openclaw/omi"))
 }
 
-/// `~/omi` comes from where no shell has put in the home directory: a service or a client's settings.
-/// Absolute, because an unfinished write remembers it, and whoever finishes it may stand elsewhere.
+/// `~/omi` comes from where no shell expands the home directory: a service or a client's settings.
+/// Absolute, because an unfinished write records it, and whoever finishes it may have another working
+/// directory.
 fn at_home(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), absolute("HOME")) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -363,7 +364,8 @@ fn at_home(path: PathBuf) -> PathBuf {
     }
 }
 
-/// The nearest directory above the working directory that looks like a project, else that itself.
+/// The nearest directory above the working directory that looks like a project, otherwise the working
+/// directory.
 fn project_default() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
     let is_project =

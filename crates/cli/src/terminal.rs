@@ -9,20 +9,21 @@ use clap::{ArgMatches, Command};
 use kenning_tools::{AnyTool, TOOLS, Toolset};
 use std::sync::OnceLock;
 
-/// What was typed.
+/// The typed command.
 #[derive(Debug, Default)]
 pub(crate) struct Typed {
-    /// Fields of tools and of the engine, and what the command calls each.
+    /// Fields of tools and of the engine, with the command's name for each.
     fields: Vec<(String, String)>,
-    /// The arguments as they were typed: what a message quotes of them is a value.
+    /// The arguments as typed: if a message quotes one, it is a value.
     values: Vec<String>,
-    /// Whether it is a command of `kiwi`, whose tools have everyday words for names.
+    /// Whether it is a command of `kiwi`, whose tools have common words as names.
     is_kiwi: bool,
 }
 
 static TYPED: OnceLock<Typed> = OnceLock::new();
 
-/// Notes which command was typed. Whoever names a tool to `kenning call` gives fields, and reads of fields.
+/// Remembers the typed command. `kenning call` takes fields, so messages keep the names of fields
+/// there.
 pub(crate) fn remember(command: &Command, matches: &ArgMatches, values: Vec<String>) {
     let typed = Typed::of(command, matches, values);
     if let Some(typed) = typed {
@@ -31,7 +32,7 @@ pub(crate) fn remember(command: &Command, matches: &ArgMatches, values: Vec<Stri
     }
 }
 
-/// A text with flags in place of fields and commands in place of tools.
+/// Replaces fields by flags and tools by commands.
 pub(crate) fn words(text: &str) -> String {
     TYPED
         .get()
@@ -53,7 +54,7 @@ const COMMANDS: [(&str, &str); 11] = [
     ("integrity_check", "omi audit"),
 ];
 
-/// Arguments of commands, and the fields that tools call otherwise.
+/// Arguments of commands with other names than the fields of tools.
 const OTHER_NAMES: [(&str, &str); 8] = [
     ("id", "memory_id"),
     ("id", "session_id"),
@@ -87,7 +88,7 @@ fn tool(name: &str) -> Option<&'static dyn AnyTool> {
     TOOLS.iter().copied().find(|it| it.name() == name)
 }
 
-/// Whether a word is no word of a sentence, so that it needs no backticks to be recognized.
+/// Whether a word cannot be a word of a sentence, so that it is recognized without backticks.
 fn is_identifier(word: &str) -> bool {
     let inner = |(at, c): (usize, char)| at > 0 && (c == '_' || c.is_ascii_uppercase());
     word.starts_with(|c: char| c.is_ascii_lowercase()) && word.char_indices().any(inner)
@@ -107,7 +108,7 @@ impl Typed {
         let mut fields = Vec::new();
         for arg in command.get_arguments() {
             let id = arg.get_id().as_str();
-            // What every command takes has common words for names: `project`, `tools`.
+            // Shared options have common words as names: `project`, `tools`.
             if id.starts_with(crate::tool_args::VALUE) || arg.is_global_set() {
                 continue;
             }
@@ -133,7 +134,7 @@ impl Typed {
         })
     }
 
-    /// What the command calls a field.
+    /// The command's name for a field.
     fn flag(&self, field: &str) -> Option<&str> {
         let found = self.fields.iter().find(|it| it.0 == field);
         found.map(|it| it.1.as_str())
@@ -164,7 +165,7 @@ impl Typed {
             }
             let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
             let (word, behind) = rest.split_at(end);
-            // A key of JSON, a part of a path or of a flag is said as it is.
+            // A JSON key, or a part of a path or a flag, is left alone.
             let is_part = out.ends_with(['"', '\'', '/', '.', '-', '$']) || behind.starts_with('.');
             if let Some((command, n_bytes)) = call(rest) {
                 out += &format!("`{command}`");
@@ -184,7 +185,7 @@ impl Typed {
         out
     }
 
-    /// What stands between backticks: a field, alone or with its value, a tool or a call.
+    /// Text between backticks: a field, alone or with its value, a tool or a call.
     fn say_quoted(&self, quoted: &str) -> String {
         if self.is_value(quoted) {
             return quoted.to_owned();
@@ -219,8 +220,8 @@ impl Typed {
     }
 }
 
-/// The command for a call such as `execute(action='run', item_id='x')` that a text begins with, and how long
-/// the call is.
+/// The command for a call such as `execute(action='run', item_id='x')` at the start of a text, and
+/// the length of the call.
 fn call(text: &str) -> Option<(String, usize)> {
     let open = text.find('(')?;
     let tool = tool(&text[..open])?;
@@ -243,7 +244,7 @@ fn call(text: &str) -> Option<(String, usize)> {
         }
         _ => command_of(tool),
     };
-    // What every command of `kiwi` takes without a flag.
+    // The positional arguments of every command of `kiwi`.
     if tool.toolset() == Toolset::Kiwi
         && let (Some(item_type), Some(id)) = (text_of("item_type"), text_of("item_id"))
     {
@@ -264,7 +265,7 @@ fn call(text: &str) -> Option<(String, usize)> {
     Some((command, close + 1))
 }
 
-/// Where the parenthesis closes that was opened before the text.
+/// Where the parenthesis before the text is closed.
 fn end_of_arguments(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -278,7 +279,7 @@ fn end_of_arguments(text: &str) -> Option<usize> {
     None
 }
 
-/// The arguments of a call, which commas within braces and brackets do not part.
+/// Splits the arguments of a call at commas outside braces and brackets.
 fn split(text: &str) -> Vec<&str> {
     let (mut depth, mut start) = (0_usize, 0);
     let mut out = Vec::new();
@@ -368,8 +369,8 @@ mod tests {
             ),
             (
                 &["kenning", "omi", "daily", "show", "x"],
-                "`date`: `x` is not a day",
-                "`<DATE>`: `x` is not a day",
+                "`date`: `x` is not a date",
+                "`<DATE>`: `x` is not a date",
             ),
         ] {
             assert_eq!(typed(arguments).say(text), expected, "{arguments:?}");
@@ -396,7 +397,7 @@ mod tests {
         }
     }
 
-    /// Every text between quotation marks in the sources of what tools are made of.
+    /// Every string literal in the sources of the tools.
     fn texts() -> Vec<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut folders: Vec<_> = std::fs::read_dir(root)
@@ -453,7 +454,7 @@ mod tests {
         let quoting = texts
             .iter()
             .filter(|it| it.contains('`') || it.contains("='"));
-        // What has half a pair of backticks is half a text.
+        // A text with an odd number of backticks is a fragment.
         let is_whole = |it: &&String| it.matches('`').count().is_multiple_of(2);
         let quoting: Vec<&String> = quoting.filter(is_whole).collect();
         let (mut n_fields, mut n_tools) = (0, 0);

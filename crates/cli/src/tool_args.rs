@@ -6,7 +6,7 @@ use kenning_tools::{AnyTool, TOOLS};
 use serde_json::{Map, Value};
 use std::io::Read;
 
-/// Names that every command has; a field of the same name gets `arg-` before it.
+/// Names that every command has; a field with the same name gets `arg-` before it.
 const TAKEN: &[&str] = &[
     "data",
     "vault",
@@ -29,7 +29,7 @@ const TAKEN: &[&str] = &[
     "help",
 ];
 
-/// How the flag of a field is called within clap, and what is given for a field without its flag.
+/// Prefixes of argument ids within clap: of a field's flag, and of its positional value.
 pub(crate) const FIELD: &str = "field:";
 pub(crate) const VALUE: &str = "value:";
 
@@ -57,13 +57,13 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
             } else {
                 ArgAction::Set
             });
-        // Who names a switch means that it is on.
+        // Naming a switch turns it on.
         let arg = if kind(property) == "boolean" {
             arg.num_args(0..=1).default_missing_value("true")
         } else {
             arg.allow_hyphen_values(true)
         };
-        // As the contract writes it, for whoever copies it from there.
+        // The spelling of the contract is accepted too.
         let is_free = flag(field) != *field && !TAKEN.contains(&field.as_str());
         let arg = if is_free {
             arg.alias(field.clone())
@@ -93,10 +93,10 @@ pub(crate) fn command(tool: &dyn AnyTool) -> Command {
     ))
 }
 
-/// Fields that every call needs and that are one text each: these may be given without their flags, in their
-/// order, as in `kenning kiwi load directive summarize_notes`.
+/// Required fields that are single texts: they may be given without their flags, in their order, as
+/// in `kenning kiwi load directive summarize_notes`.
 ///
-/// Where nothing is required, what is asked for may be given so: `kenning kg query token`.
+/// If nothing is required, the query may be given that way: `kenning kg query token`.
 fn plain_fields(schema: &Value) -> Vec<&str> {
     let is_text = |it: &&str| kind(&schema["properties"][*it]) == "text";
     let required = required_fields(schema);
@@ -155,7 +155,7 @@ fn kind(property: &Value) -> &str {
     }
 }
 
-/// Whether a field takes one of some words: each may have a description of its own.
+/// Whether a field accepts only some words: each may have its own description.
 fn is_word(property: &Value) -> bool {
     let is_text = |it: &Value| it.is_string();
     let words = property["enum"].as_array();
@@ -181,7 +181,7 @@ fn example(tool: &dyn AnyTool, title: &str, input: &str) -> String {
     format!("  # {title}\n{line}\n")
 }
 
-/// A word for a shell.
+/// A word, quoted for a shell.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "./_-".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
@@ -190,7 +190,8 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The tool that a command of a toolset names. Within `kenning kg` the prefix of its tools says nothing.
+/// The tool that a command of a toolset names. Within `kenning kg` the prefix of its tools is left
+/// out.
 pub(crate) fn named(toolset: &str, command: &str) -> Option<&'static dyn AnyTool> {
     let is_named = |tool: &&&dyn AnyTool| {
         let name = tool.name();
@@ -199,7 +200,7 @@ pub(crate) fn named(toolset: &str, command: &str) -> Option<&'static dyn AnyTool
     TOOLS.iter().find(is_named).copied()
 }
 
-/// What a tool of the graph is called among its commands.
+/// The name of a graph tool as a command.
 pub(crate) fn short_name(name: &str) -> &str {
     match name.strip_prefix("kg_").unwrap_or(name) {
         // The one verb that nobody would look for under its full name.
@@ -208,7 +209,7 @@ pub(crate) fn short_name(name: &str) -> &str {
     }
 }
 
-/// The arguments that the flags say.
+/// The arguments that the flags give.
 pub(crate) fn arguments(tool: &dyn AnyTool, matches: &ArgMatches) -> Result<Value> {
     let schema = tool.input_schema();
     let mut arguments = Map::new();
@@ -229,7 +230,7 @@ pub(crate) fn arguments(tool: &dyn AnyTool, matches: &ArgMatches) -> Result<Valu
     Ok(Value::Object(arguments))
 }
 
-/// What was given without a flag belongs to the fields that have none, in their order.
+/// Assigns positional values to the fields that have no flag, in their order.
 fn add_values(
     tool: &dyn AnyTool,
     schema: &Value,
@@ -258,7 +259,7 @@ fn add_values(
     let command = crate::terminal::command_of(tool);
     let usage = format!("usage: `{command}{}`", names.collect::<String>());
     if let Some(text) = values.next() {
-        return Err(Error::invalid(format!("`{text}` is one value too many")).hint(usage));
+        return Err(Error::invalid(format!("unexpected value `{text}`")).hint(usage));
     }
     if missing.is_empty() || is_optional {
         return Ok(());
@@ -283,14 +284,14 @@ fn words_of(property: &Value) -> Vec<&str> {
     words.filter_map(Value::as_str).collect()
 }
 
-/// The words that a field takes, if it takes only some.
+/// The words that a field accepts, if only some.
 fn choices(field: &str, property: &Value) -> Option<String> {
     let words = words_of(property);
     let name = field_as_name(field);
     (!words.is_empty()).then(|| format!("<{name}> is one of {}", words.join(", ")))
 }
 
-/// A list is one JSON array, or its flag for each entry: `--tags security --tags api`.
+/// A list is one JSON array, or its flag once for each entry: `--tags security --tags api`.
 fn list<'a>(
     field: &str,
     property: &Value,
@@ -305,7 +306,7 @@ fn list<'a>(
             }
             _ => {
                 let entry = match kind(&property["items"]) {
-                    // What the schema leaves open is a text, unless it is written as something else.
+                    // A value without a type in the schema is text, unless it is JSON.
                     "json" => serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into()),
                     entry => value(field, entry, text)?,
                 };

@@ -6,7 +6,7 @@ use crate::graph::Direction;
 use crate::value::Value;
 use std::fmt;
 
-/// What is wanted beside the rows.
+/// What is returned in addition to the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Run,
@@ -20,7 +20,7 @@ pub(crate) struct Query {
     pub(crate) union: Union,
 }
 
-/// Queries whose rows are put together.
+/// Queries whose rows are combined.
 #[derive(Clone, Debug)]
 pub(crate) struct Union {
     pub(crate) parts: Vec<Vec<Clause>>,
@@ -292,7 +292,7 @@ pub(crate) enum ExprKind {
     },
 }
 
-// What is printed leaves places out, so that equal expressions print equally wherever they stand.
+// The debug output leaves positions out, so that equal expressions print equally wherever they are.
 
 impl fmt::Debug for Expr {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,4 +1,4 @@
-//! What a query may use before it is stopped.
+//! The limits of a query.
 
 use crate::error::{Class, Error, Result};
 use crate::value::Limits;
@@ -7,19 +7,20 @@ use std::cell::Cell;
 /// Why a query is stopped from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// Its time is over.
+    /// Its time limit is over.
     TimedOut,
-    /// Nobody waits for the answer.
+    /// The caller no longer waits.
     Cancelled,
 }
 
-/// What a query may use. The clock is the caller's: `stop` is asked now and then.
+/// The limits of a query. The clock is the caller's: `stop` is called now and then.
 pub struct Budget<'a> {
     /// How many rows the answer may have.
     pub rows_max: u64,
     /// How many steps may be taken: rows between operators, relationships looked at, items of lists.
     pub steps_max: u64,
-    /// How many bytes may be held at one time: rows that are sorted, grouped or answered, large values.
+    /// How many bytes may be held at one time: rows that are sorted, grouped or returned, large
+    /// values.
     pub memory_bytes_max: u64,
     /// How large one value may be.
     pub value: Limits,
@@ -29,7 +30,7 @@ pub struct Budget<'a> {
     memory_peak: Cell<u64>,
 }
 
-/// So many steps are taken between two questions whether to stop.
+/// This many steps are taken between two calls of `stop`.
 const STEPS_BETWEEN: u64 = 512;
 
 impl<'a> Budget<'a> {
@@ -80,7 +81,7 @@ impl<'a> Budget<'a> {
         match (self.stop)() {
             None => Ok(()),
             Some(Stop::TimedOut) => {
-                let message = "the query took longer than it may: bind more, or shorten its paths";
+                let message = "the query reached its time limit: bind more, or shorten its paths";
                 Err(Error::limit("TimeExceeded", message))
             }
             Some(Stop::Cancelled) => {

@@ -1,4 +1,4 @@
-//! Why a query has no answer.
+//! Errors of queries.
 
 use std::fmt;
 
@@ -37,10 +37,10 @@ impl Position {
     }
 }
 
-/// The classes of errors, as openCypher names them, and three of our own for what ends a query early.
+/// The classes of errors, as openCypher names them, and three of our own for queries that end early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// The text is not a query, or it cannot mean anything.
+    /// The text is not a query, or has no meaning.
     Syntax,
     /// A value has a type that its use does not allow.
     Type,
@@ -50,7 +50,7 @@ pub enum Class {
     Arithmetic,
     /// A parameter was not given.
     ParameterMissing,
-    /// A node or relationship is gone.
+    /// A node or relationship does not exist any more.
     EntityNotFound,
     /// A procedure is unknown or was called wrongly.
     Procedure,
@@ -90,7 +90,7 @@ pub enum Phase {
     Run,
 }
 
-/// Why a query has no answer.
+/// Why a query failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<Inner>);
 

@@ -1,4 +1,4 @@
-//! What a query asks of the graph that it runs over.
+//! The interface of a graph that queries run over.
 
 use crate::error::Result;
 use crate::value::Value;
@@ -19,7 +19,7 @@ pub struct Token(pub u32);
 /// A relationship with its two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rel {
-    /// Which one.
+    /// Its id.
     pub id: RelId,
     /// The node that it leaves.
     pub start: NodeId,
@@ -69,18 +69,19 @@ pub trait Graph {
     /// The relationship type of a number.
     fn type_name(&self, kind: Token) -> Arc<str>;
 
-    /// How many nodes there are, or have a label. May be an estimate if [`Graph::counts_are_exact`] is not.
+    /// How many nodes there are, or have a label. An estimate unless [`Graph::counts_are_exact`].
     fn n_nodes(&self, label: Option<Token>) -> u64;
 
     /// How many relationships there are, or are of a type.
     fn n_rels(&self, kind: Option<Token>) -> u64;
 
-    /// Whether the counts can stand for counting.
+    /// Whether the counts are exact.
     fn counts_are_exact(&self) -> bool {
         true
     }
 
-    /// Adds up to `n_max` nodes in the order of their ids, after one of them. No more is the end.
+    /// Adds up to `n_max` nodes in the order of their ids, after the given one. Adding none means the
+    /// end.
     ///
     /// # Errors
     ///
@@ -93,13 +94,14 @@ pub trait Graph {
         into: &mut Vec<NodeId>,
     ) -> Result<()>;
 
-    /// How many nodes of a label have one value of a property, on average; none if no index can tell.
+    /// How many nodes of a label have one value of a property, on average; none if there is no index.
     fn index_selectivity(&self, label: Option<Token>, key: &str) -> Option<f64> {
         let _ = (label, key);
         None
     }
 
-    /// Adds the nodes whose property equals a value. Only called where [`Graph::index_selectivity`] answers.
+    /// Adds the nodes whose property equals a value. Only called if [`Graph::index_selectivity`]
+    /// returns a value.
     ///
     /// # Errors
     ///
@@ -162,7 +164,7 @@ pub trait Graph {
         Ok(rels.len() as u64)
     }
 
-    /// One property of a node, null if it has not got it.
+    /// One property of a node, null if it has none.
     ///
     /// # Errors
     ///
@@ -176,7 +178,7 @@ pub trait Graph {
     /// The graph could not be read.
     fn node_properties(&self, node: NodeId) -> Result<Vec<(Arc<str>, Value)>>;
 
-    /// One property of a relationship, null if it has not got it.
+    /// One property of a relationship, null if it has none.
     ///
     /// # Errors
     ///
@@ -190,18 +192,18 @@ pub trait Graph {
     /// The graph could not be read.
     fn rel_properties(&self, rel: &Rel) -> Result<Vec<(Arc<str>, Value)>>;
 
-    /// How a node is named outside: its `elementId`.
+    /// The node's `elementId`.
     fn node_name(&self, node: NodeId) -> String {
         node.0.to_string()
     }
 
-    /// How a relationship is named outside.
+    /// The relationship's `elementId`.
     fn rel_name(&self, rel: &Rel) -> String {
         rel.id.0.to_string()
     }
 }
 
-/// A procedure's name, what it takes and what it gives.
+/// A procedure's arguments and columns.
 #[derive(Clone, Debug)]
 pub struct Signature {
     /// The names of the arguments, and whether they may be left out.
@@ -210,9 +212,9 @@ pub struct Signature {
     pub columns: Vec<String>,
 }
 
-/// The procedures that `CALL` can name.
+/// The procedures for `CALL`.
 pub trait Procedures {
-    /// What a procedure takes and gives, if there is one of that name.
+    /// The arguments and columns of a procedure, if there is one of that name.
     fn signature(&self, name: &str) -> Option<Signature>;
 
     /// Calls it: one value a column for each row. `n_max` is how many rows the caller has room for.

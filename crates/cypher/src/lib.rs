@@ -43,30 +43,30 @@ use run::{Context, Flow};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-/// A query that was read.
+/// A parsed query.
 #[derive(Debug)]
 pub struct Statement {
     text: String,
     query: ast::Query,
 }
 
-/// What a query runs with, beside the graph.
+/// What a query needs in addition to the graph.
 pub struct Run<'a> {
     /// The values of `$name`.
     pub parameters: &'a BTreeMap<String, Value>,
-    /// What `CALL` can name.
+    /// The procedures for `CALL`.
     pub procedures: &'a dyn Procedures,
-    /// What `datetime()` and its like answer.
+    /// The result of `datetime()` and the like.
     pub now: Moment,
-    /// The zone of points in time that name none.
+    /// The default time zone.
     pub zone: Zone,
-    /// What `rand()` starts from.
+    /// The seed of `rand()`.
     pub seed: u64,
-    /// What the query may use.
+    /// The limits of the query.
     pub budget: &'a Budget<'a>,
 }
 
-/// What a query answers.
+/// The result of a query.
 #[derive(Debug)]
 pub struct Answer {
     /// The names of the columns.
@@ -78,11 +78,11 @@ pub struct Answer {
 }
 
 impl Statement {
-    /// Reads a query.
+    /// Parses a query.
     ///
     /// # Errors
     ///
-    /// The text is no query, or one that writes; or it is too long or nested too deep.
+    /// The text is not a query, or it writes; or it is too long or nested too deep.
     pub fn parse(text: &str) -> Result<Self> {
         let query = parse::parse(text)?;
         Ok(Self {
@@ -95,8 +95,8 @@ impl Statement {
     ///
     /// # Errors
     ///
-    /// The query means nothing (see [`Phase::Compile`]), a value is of a wrong type or out of range, the
-    /// budget is used up, or the graph could not be read.
+    /// The query has no meaning (see [`Phase::Compile`]), a value has a wrong type or is out of
+    /// range, a limit was reached, or the graph could not be read.
     pub fn run(&self, graph: &dyn Graph, run: &Run<'_>) -> Result<Answer> {
         let compiled = compile::compile(&self.text, &self.query, graph, run.procedures)?;
         let columns = compiled.columns.iter().map(|it| it.0.clone()).collect();

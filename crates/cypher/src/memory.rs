@@ -93,7 +93,7 @@ impl MemoryGraph {
         id
     }
 
-    /// Adds a relationship between two nodes of this graph; none if one of them is not.
+    /// Adds a relationship between two nodes of this graph; none if one of them does not exist.
     pub fn add_rel(
         &mut self,
         start: NodeId,
@@ -121,7 +121,7 @@ impl MemoryGraph {
         Some(rel)
     }
 
-    /// Keeps the nodes of a label findable by a property.
+    /// Adds an index of a property for the nodes of a label.
     pub fn add_index(&mut self, label: &str, key: &str) {
         let token = self.labels.token(label);
         let mut index: HashMap<Key, Vec<NodeId>> = HashMap::new();

@@ -39,12 +39,12 @@ const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// Names that a message lists before it says how many more there are.
 const LISTED_MAX: usize = 5;
 
-/// Whether a backup stands alone.
+/// Whether a backup contains everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupKind {
     /// Every file is in it.
     Full,
-    /// Files that are as they were in the last full backup are only in that one.
+    /// Files that are unchanged since the last full backup are only in that one.
     Incremental,
 }
 
@@ -58,12 +58,12 @@ impl BackupKind {
     }
 }
 
-/// What is known of a backup.
+/// A backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackupView {
     /// `omi_{full|incremental}_{YYYYmmdd_HHMMSS}`
     pub backup_id: String,
-    /// Whether it stands alone.
+    /// Whether it contains everything.
     pub kind: BackupKind,
     /// When it was made, in UTC.
     pub created_at: String,
@@ -75,17 +75,17 @@ pub struct BackupView {
     pub encrypted: bool,
     /// The files in its own archive.
     pub files_included: Vec<String>,
-    /// Half of the SHA-256 of where the files came from, in short.
+    /// A short hash of the directory that the files came from.
     pub base_path_hash: String,
-    /// How long its maker wanted it kept.
+    /// How long it should be kept, when it was made.
     pub retention_days: u32,
     /// The full backup that holds the other files.
     pub based_on: Option<String>,
-    /// What should be known besides.
+    /// Remarks.
     pub remarks: Vec<String>,
 }
 
-/// The backups of the place that is configured.
+/// The backups at the configured place.
 #[derive(Clone, Debug, Default)]
 pub struct BackupList {
     /// The newest first.
@@ -94,10 +94,10 @@ pub struct BackupList {
     pub broken: Vec<(String, String)>,
 }
 
-/// A backup that was read through and is whole.
+/// A backup that was read completely and is intact.
 #[derive(Clone, Debug)]
 pub struct VerifiedBackup {
-    /// Which.
+    /// The backup.
     pub backup: BackupView,
     /// Every file that a restore would bring back.
     pub files: Vec<String>,
@@ -105,34 +105,35 @@ pub struct VerifiedBackup {
     pub n_bytes: u64,
 }
 
-/// How a backup is brought back.
+/// How to restore a backup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RestoreOptions {
     /// Whether its dump is put into the store, which must be empty.
     pub with_store: bool,
-    /// Whether files that are there are replaced by others.
+    /// Whether existing files that differ are replaced.
     pub force: bool,
-    /// Whether one that is not sealed is taken although there is a passphrase.
+    /// Whether an unencrypted one is accepted although a passphrase is set.
     pub accept_unsealed: bool,
-    /// Whether the tokens in it are valid again, those included that were revoked since it was made.
+    /// Whether the tokens in it become valid again, including those that were revoked since it was
+    /// made.
     pub keep_tokens: bool,
 }
 
 /// Where the files of a backup are put.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RestoreTo {
-    /// A directory that the operator named; it is made if it is missing, and must be empty.
+    /// A directory that the operator named; it is created if it is missing, and must be empty.
     Dir(PathBuf),
     /// Where they came from.
     InPlace,
 }
 
-/// What came back, and where it is.
+/// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct RestoredBackup {
-    /// Which; its remarks say what is left to do.
+    /// The backup; its remarks say what is left to do.
     pub backup: BackupView,
-    /// The files that are as they were.
+    /// The restored files.
     pub files: Vec<String>,
     /// The directory that they are in, for the operator.
     pub directory: PathBuf,
@@ -216,11 +217,11 @@ impl Engine {
         })
     }
 
-    /// Reads a backup through to its last byte, and what it is based on; reads every row of the store's
-    /// dump, and computes its roots again.
+    /// Reads a whole backup, and what it is based on; reads every row of the store's dump, and
+    /// computes its roots again.
     ///
-    /// One that is not sealed although there is a passphrase is refused unless `accept_unsealed` says that the
-    /// place is to be trusted.
+    /// An unencrypted one is refused if a passphrase is set, unless `accept_unsealed` says that the
+    /// place is trusted.
     pub fn backup_verify(
         &self,
         caller: &Caller,
@@ -231,7 +232,7 @@ impl Engine {
         let backups = backups.ok_or_else(|| Error::not_found("backup", id))?;
         let backups = backups.accepting_unsealed(accept_unsealed);
         let verified = backups.verify(id)?;
-        // Bytes that are as they were written are of no use if they cannot be read as rows.
+        // Intact bytes are of no use if they cannot be read as rows.
         let dump = backups.open_file(id, STORE)?;
         check_backup(BufReader::new(dump), Checked::Signatures)
             .map_err(|error| error.hint("a restore would refuse it; look for an older one"))?;
@@ -242,7 +243,7 @@ impl Engine {
         })
     }
 
-    /// Brings a backup back: its files into a directory, and if that is wanted its dump into the store, which
+    /// Restores a backup: its files into a directory, and on request its dump into the store, which
     /// must be empty.
     pub fn backup_restore(
         &self,
@@ -261,7 +262,7 @@ impl Engine {
         let backups = backups.ok_or_else(|| Error::not_found("backup", id))?;
         let backups = backups.accepting_unsealed(accept_unsealed);
         if self.kernel.is_read_only() {
-            return Err(Error::denied("nothing may be written").hint("start without `--read-only`"));
+            return Err(Error::denied("the store is read-only").hint("start without `--read-only`"));
         }
         let metadata = backups.metadata(id)?;
         if with_store {
@@ -327,8 +328,8 @@ impl Engine {
         })
     }
 
-    /// Copies the files and the store of one moment to scratch: while the files are copied nobody
-    /// writes them, and the store's copy is of the moment in which they may be written again.
+    /// Copies the files and the store of one moment to temporary files: while the files are copied
+    /// nobody writes them, and the store's copy is of the moment in which they may be written again.
     fn spool_all(
         &self,
         caller: &Caller,
@@ -343,8 +344,8 @@ impl Engine {
             .kernel
             .lock_file(&self.kernel.omi().file(now::FILE, 0), LOCK_WAIT)?;
         let spooled = spool(dir, files)?;
-        // A thread's patience with the store is for calls that read or write a little. A copy of
-        // everything takes the time that it takes, so it has a thread of its own.
+        // The time limit of store access is for short calls. A copy of everything takes longer, so it
+        // has its own thread.
         let dumped = std::thread::scope(|scope| {
             let mut out = io::BufWriter::new(dump);
             let work = move || {
@@ -361,7 +362,7 @@ impl Engine {
         Ok(spooled)
     }
 
-    /// Writes down that a backup was made.
+    /// Records that a backup was made.
     fn note_backup(
         &self,
         caller: &Caller,
@@ -379,7 +380,7 @@ impl Engine {
         })
     }
 
-    /// The backups for whoever may look at them; `None` where there is not even a directory.
+    /// The backups for a caller who may list them; `None` if there is no directory.
     fn backups_to_read(&self, caller: &Caller) -> Result<Option<Backups>> {
         caller.principal.require(Scope::Admin)?;
         let Some(dir) = self.kernel.omi().existing(&caller.principal.space)? else {
@@ -423,7 +424,7 @@ impl Engine {
         (self.kernel.environment())(PASSPHRASE).is_some()
     }
 
-    /// One at a time: an agent that asks again and again costs no more than one that asks once.
+    /// One at a time, so that repeated requests of an agent cost no more than one.
     fn lock_backups(&self) -> Result<Lock> {
         let locks = self.kernel.data().private_subdir("locks")?;
         locks
@@ -483,7 +484,7 @@ impl From<Metadata> for BackupView {
     }
 }
 
-/// A file as it was when nobody wrote.
+/// A copy of a file, made while nobody wrote.
 struct Spooled {
     name: String,
     start: u64,
@@ -499,7 +500,7 @@ impl Spooled {
     }
 }
 
-/// Copies the files that belong in a backup, one behind the other.
+/// Copies the files that belong in a backup, one after the other.
 fn spool(dir: &Dir, into: &mut File) -> Result<Vec<Spooled>> {
     let mut spooled = Vec::new();
     let mut start = 0;
@@ -520,8 +521,8 @@ fn spool(dir: &Dir, into: &mut File) -> Result<Vec<Spooled>> {
     Ok(spooled)
 }
 
-/// The context, the configuration and the checksums; not vectors, which are in the store's dump or can
-/// be made again.
+/// The context, the configuration and the checksums; not vectors, which are in the store's dump or
+/// can be computed again.
 fn names(dir: &Dir) -> Result<Vec<String>> {
     let known = [now::FILE, config::FILE, kenning_omi::checksums::MEMORY];
     let mut names: Vec<String> = known.map(str::to_owned).to_vec();
@@ -545,7 +546,7 @@ fn copy(from: &mut dyn Read, mut to: &mut dyn Write) -> Result<u64> {
     io::copy(from, &mut to).map_err(unreadable)
 }
 
-/// The gates put their own errors inside.
+/// `vault` puts its own errors inside.
 fn unreadable(error: io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,

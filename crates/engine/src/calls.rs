@@ -1,4 +1,4 @@
-//! What doors ask of the kernel itself: who calls, tokens, the log as it is shown, and the index.
+//! What transports need of the kernel itself: authentication, tokens, the log, and the index.
 
 use crate::{
     AuthorView, Caller, EmbeddingStatus, Engine, EventView, NewToken, Principal, ProcessMemory,
@@ -18,10 +18,10 @@ impl Engine {
         self.kernel.patiently(waited, work)
     }
 
-    /// Whether the caller may change things, and this process may write.
+    /// Checks that the caller may change things, and that this process may write.
     ///
     /// # Errors
-    /// Denied when either may not.
+    /// Denied if either may not.
     pub fn may_write(&self, caller: &Caller) -> Result<()> {
         self.kernel.may_write(caller)
     }
@@ -31,7 +31,7 @@ impl Engine {
         self.kernel.process()
     }
 
-    /// What time it is, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub fn now_ms(&self) -> u64 {
         self.kernel.log().clock().now_ms()
     }
@@ -44,17 +44,17 @@ impl Engine {
         self.kernel.create_token(caller, new)
     }
 
-    /// The tokens that hold.
+    /// The valid tokens.
     pub fn tokens(&self, caller: &Caller) -> Result<Vec<TokenView>> {
         self.kernel.tokens(caller)
     }
 
-    /// Takes a token back.
+    /// Revokes a token.
     pub fn revoke_token(&self, caller: &Caller, id: &str) -> Result<()> {
         self.kernel.revoke_token(caller, id)
     }
 
-    /// Whose token this is.
+    /// The principal of a token.
     pub fn authenticate(&self, token: &str) -> Result<Principal> {
         self.kernel.authenticate(token)
     }
@@ -67,17 +67,18 @@ impl Engine {
         self.kernel.log().store().spaces()
     }
 
-    /// What is in the database beside the tables and indexes that belong there, one sentence each.
+    /// Everything in the database beside our own tables and indexes, one sentence each.
     pub fn schema_faults(&self) -> Result<Vec<String>> {
         self.kernel.log().store().schema_faults()
     }
 
-    /// Whose key signs here.
+    /// The key that signs here.
     pub fn did(&self) -> &Did {
         self.kernel.log().signer().did()
     }
 
-    /// Calls `wake` after appends that the store hears of, and gives how often to look for others.
+    /// Calls `wake` after appends that the store is notified of, and returns how often to check for
+    /// others.
     pub fn on_append(&self, wake: Arc<dyn Fn() + Send + Sync>) -> Duration {
         self.kernel.on_append(wake)
     }
@@ -87,13 +88,13 @@ impl Engine {
         self.kernel.events_after(caller, seq, limit)
     }
 
-    /// A number that changes when the log of the caller's space is no continuation of what it was: after
-    /// a failover that lost events, or a restore.
+    /// A number that changes when the log of the caller's space is not a continuation of what it was:
+    /// after a failover that lost events, or a restore.
     pub fn log_generation(&self, caller: &Caller) -> Result<u64> {
         self.kernel.log_generation(caller)
     }
 
-    /// Where the log of the caller's space stands.
+    /// The roots of the log of the caller's space.
     pub fn roots(&self, caller: &Caller) -> Result<Roots> {
         self.kernel.roots(caller)
     }
@@ -108,12 +109,12 @@ impl Engine {
         self.kernel.prove_consistency(caller, old)
     }
 
-    /// Signs what the log is now.
+    /// Signs the current state of the log.
     pub fn checkpoint(&self, caller: &Caller) -> Result<Value> {
         self.kernel.checkpoint(caller)
     }
 
-    /// Signs what the log of every space is now.
+    /// Signs the current state of every space's log.
     pub fn checkpoint_all(&self, caller: &Caller) -> Result<Vec<Value>> {
         self.kernel.checkpoint_all(caller)
     }
@@ -123,12 +124,13 @@ impl Engine {
         self.kernel.authors(caller)
     }
 
-    /// Lets a key sign the logs of this store, or confirms one that added itself. Gives the spaces.
+    /// Adds a key that may sign the logs of this store, or confirms one that added itself. Returns
+    /// the spaces.
     pub fn add_author(&self, caller: &Caller, author: &str) -> Result<Vec<Space>> {
         self.kernel.add_author(caller, author)
     }
 
-    /// Lets a key sign no longer. Gives the spaces.
+    /// Revokes a key. Returns the spaces.
     pub fn revoke_author(&self, caller: &Caller, author: &str) -> Result<Vec<Space>> {
         self.kernel.revoke_author(caller, author)
     }
@@ -138,7 +140,7 @@ impl Engine {
         self.kernel.rotate_key(caller)
     }
 
-    /// Lets the log go on after a clock that was wrong.
+    /// Lets the log continue after a wrong clock.
     pub fn reset_clock(&self, caller: &Caller) -> Result<()> {
         self.kernel.reset_clock(caller)
     }
@@ -146,12 +148,12 @@ impl Engine {
 
 /// The index.
 impl Engine {
-    /// What makes vectors, and what is waiting.
+    /// The source of vectors, and what is waiting for one.
     pub fn embedding_status(&self, caller: &Caller) -> Result<EmbeddingStatus> {
         self.kernel.embedding_status(caller)
     }
 
-    /// Brings the kept index of a space up to date. Answers whether there was anything to do.
+    /// Brings the stored index of a space up to date; false if there was nothing to do.
     pub fn renew_index(&self, caller: &Caller) -> Result<bool> {
         self.kernel.renew_index(caller)
     }
@@ -162,7 +164,7 @@ impl Engine {
     }
 }
 
-/// Everything, out and in.
+/// Backups and exports.
 impl Engine {
     /// Writes a consistent copy of every space.
     pub fn backup(&self, caller: &Caller, out: &mut dyn Write) -> Result<Transferred> {

@@ -19,15 +19,15 @@ use kenning_search::SPACES_MAX;
 use kenning_vault::{Dir, Unfinished};
 use std::time::Duration;
 
-/// When this was last done, in the data directory.
+/// When this was last done; a file in the data directory.
 const STAMP: &str = "cleaned";
 const LOCK: &str = "cleaned.lock";
 const EVERY_MS: u64 = 6 * 60 * 60 * 1_000;
-/// A write that has written nothing for so long is none.
+/// A temporary file that was not written for this long belongs to no running write.
 const UNFINISHED_MS: u64 = 24 * 60 * 60 * 1_000;
-/// Entries of a tree that are looked at.
+/// At most this many entries of a tree are looked at.
 const ENTRIES_MAX: usize = 200_000;
-/// Lock files that are looked at in one go.
+/// At most this many lock files are looked at in one pass.
 const LOCKS_MAX: usize = 10_000;
 const LOCKS: &str = "locks";
 
@@ -41,11 +41,11 @@ pub struct Cleaned {
 }
 
 impl Engine {
-    /// Removes what killed processes left, if that was not done lately; `None` if it was, or if another process does
-    /// it. For a process that stays: it may take a while.
+    /// Removes what killed processes left, if that was not done recently; `None` if it was, or if
+    /// another process does it. For a server: it may take a while.
     ///
     /// # Errors
-    /// Those of the data directory. What lies elsewhere and cannot be looked at is left alone.
+    /// Those of the data directory. Other places that cannot be read are left alone.
     pub fn clean_up(&self) -> Result<Option<Cleaned>> {
         if self.kernel.is_read_only() {
             return Ok(None);
@@ -56,7 +56,7 @@ impl Engine {
             Err(error) if error.code == Code::NotFound => 0,
             Err(error) => return Err(error),
         };
-        // A stamp of the future is of a clock that was wrong.
+        // A stamp in the future comes from a wrong clock.
         if last_ms <= now_ms && now_ms - last_ms < EVERY_MS {
             return Ok(None);
         }
@@ -73,7 +73,9 @@ impl Engine {
             let before_ms = now_ms.saturating_sub(UNFINISHED_MS);
             match dir.unfinished(Some(before_ms), ENTRIES_MAX) {
                 Ok(found) => cleaned.unfinished += found.n_removed,
-                Err(error) => tracing::warn!("files of killed writes stay: {error}"),
+                Err(error) => {
+                    tracing::warn!("files of killed writes could not be removed: {error}")
+                }
             }
         }
         if self.kernel.data().exists(LOCKS)? {
@@ -99,7 +101,7 @@ impl Engine {
         dirs
     }
 
-    /// How much there is of what grows, and what bounds it.
+    /// The size of everything that grows, and its limits.
     pub(crate) fn examine_growth(&self, found: &mut Doctor) -> Result<()> {
         let (mut n_grants, mut n_pages) = (0, 0);
         for space in self.kernel.log().store().spaces()? {
@@ -116,14 +118,14 @@ impl Engine {
         see(
             "run grants",
             format!(
-                "{n_grants}; each goes after an hour, at most {} a space",
+                "{n_grants}; each is removed after an hour, at most {} in a space",
                 kenning_kiwi::GRANTS_MAX
             ),
         );
         see(
             "previewed pages",
             format!(
-                "{n_pages}; each goes after {} days, at most {} a space",
+                "{n_pages}; each is removed after {} days, at most {} in a space",
                 kenning_koi::PREVIEW_DAYS_MAX,
                 kenning_koi::PREVIEWS_MAX
             ),
@@ -131,7 +133,7 @@ impl Engine {
         see(
             "environments",
             format!(
-                "{}; each goes {} days after its last use, at most {}",
+                "{}; each is removed {} days after its last use, at most {}",
                 self.kiwi.n_environments(),
                 kenning_kiwi::VENV_DAYS_MAX,
                 kenning_kiwi::VENVS_MAX
@@ -140,7 +142,7 @@ impl Engine {
         let n_locks = self.kernel.data().list(LOCKS).map_or(0, |it| it.len());
         see(
             "lock files",
-            format!("{n_locks}; those that nobody holds go"),
+            format!("{n_locks}; those that nobody holds are removed"),
         );
         let mut unfinished = Unfinished::default();
         for dir in self.written_dirs() {
@@ -157,7 +159,7 @@ impl Engine {
         see(
             "killed writes",
             format!(
-                "{} files{partly}; each goes after a day",
+                "{} files{partly}; each is removed after a day",
                 unfinished.n_found
             ),
         );
@@ -172,12 +174,12 @@ impl Engine {
     }
 }
 
-/// Removes the lock files that nobody holds, and says how many.
+/// Removes the lock files that nobody holds, and returns how many.
 fn free_locks(locks: &Dir) -> usize {
     let entries = locks.list(".").unwrap_or_default().into_iter();
     let files = entries.filter(|it| it.is_file).take(LOCKS_MAX);
     let is_free = |name: &str| -> Result<(), Error> {
-        // The file goes with the lock.
+        // The file is removed with the lock.
         locks.lock_briefly(name, Duration::ZERO).map(drop)
     };
     files.filter(|it| is_free(&it.name).is_ok()).count()

@@ -1,8 +1,9 @@
-//! What all doors open onto.
+//! Puts everything together.
 //!
-//! [`Engine`] puts the kernel and the wings together and has what needs several of them: opening,
-//! `doctor`, `verify`, backups and cleaning up. A door asks a wing (`engine.koi()`, `engine.kg()`, …);
-//! what it needs of the kernel is in `calls`, and the log and the store are out of its reach.
+//! [`Engine`] composes the kernel and the domain crates (`koi`, `kg`, `omi`, `kiwi`, `kami`) and has
+//! what needs several of them: opening, `doctor`, `verify`, backups and cleaning up. A transport
+//! calls a domain (`engine.koi()`, `engine.kg()`, …); what it needs of the kernel is in `calls`, and
+//! it cannot reach the log or the store.
 
 mod backups;
 mod calls;
@@ -63,25 +64,25 @@ pub struct Options {
     pub mail: Option<PathBuf>,
     /// How pages of the web are reached.
     pub web: koi::WebOptions,
-    /// The space that these directories belong to: their files are nobody else's to see.
+    /// The space that these directories belong to: only it sees their files.
     pub space: Space,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
-    /// Where that clock hangs: files for people have local time.
+    /// The local time zone: files for people have local time.
     pub zone: TimeZone,
     /// Unpredictable bytes.
     pub random: Arc<dyn Random>,
     /// Variables that `config.yaml` may name as `${NAME}`, and the passphrase of backups
     /// (`MOLTVAULT_KEY`), and the KOI server in place of this one (`KOI_API_ENDPOINT`).
     pub environment: Environment,
-    /// Whether other machines may use the same store: then a file is locked beside itself, not
-    /// in the data directory, which is each one's own.
+    /// Whether other machines may use the same store: then a file is locked beside itself, not in the
+    /// data directory, which each machine has for itself.
     pub shared: bool,
-    /// Whether nothing may be written, not even what was left unfinished.
+    /// Whether nothing may be written, not even to finish an interrupted write.
     pub read_only: bool,
 }
 
-/// What the wings are told, beside the kernel.
+/// Options of the domain crates, without the kernel's.
 pub struct WingOptions {
     /// How WASM tools are kept and run.
     pub wasm: kami::WasmOptions,
@@ -92,7 +93,7 @@ pub struct WingOptions {
 }
 
 impl Options {
-    /// What the kernel is told, and what the wings are.
+    /// Splits the options into those of the kernel and the rest.
     pub fn split(self) -> (kenning_kernel::Options, WingOptions) {
         let Self {
             store,
@@ -143,7 +144,7 @@ impl Options {
     }
 }
 
-/// What all doors open onto.
+/// Everything that a transport calls.
 pub struct Engine {
     kernel: Arc<Kernel>,
     kami: Arc<Kami>,
@@ -154,13 +155,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens the kernel and the wings, then finishes the file writes that a killed process left behind.
+    /// Opens the kernel and the domain crates, then finishes the file writes that a killed process
+    /// left.
     pub fn open(options: Options) -> Result<Self> {
         let (kernel, wings) = options.split();
         Self::over(Arc::new(Kernel::open(kernel)?), wings)
     }
 
-    /// The same over a kernel that is open already.
+    /// The same with an open kernel.
     pub fn over(kernel: Arc<Kernel>, wings: WingOptions) -> Result<Self> {
         let WingOptions { wasm, items, koi } = wings;
         let kami = Arc::new(Kami::new(Arc::clone(&kernel), wasm));
@@ -189,7 +191,7 @@ impl Engine {
         }
         let space = self.kernel.vault().space();
         if let Some(fault) = self.kernel.log().clock_fault(space)? {
-            // What was left unfinished waits: `audit reset-clock` must be able to open the store.
+            // Unfinished writes wait: `audit reset-clock` must be able to open the store.
             tracing::warn!("space {space}: {fault}");
             return Ok(());
         }
@@ -224,7 +226,7 @@ impl Engine {
         &self.koi
     }
 
-    /// What is wrong with this installation, one sentence each, and what was looked at.
+    /// What is wrong with this installation, one sentence each, and what was checked.
     pub fn doctor(&self) -> Result<Doctor> {
         let mut found = Doctor::default();
         found
@@ -280,7 +282,7 @@ impl Engine {
         self.verify_with(space, &[], None, progress)
     }
 
-    /// The same with what the verifier knows besides: keys to trust, and checkpoints that were kept
+    /// The same with more information for the verifier: keys to trust, and checkpoints that were kept
     /// elsewhere.
     pub fn verify_with(
         &self,
@@ -303,7 +305,7 @@ impl Engine {
     }
 }
 
-/// The passages of any node, as its wing cuts them.
+/// The passages of any node, as its domain cuts them.
 fn passages_of(node: &Node) -> Vec<Passage> {
     match node.kind {
         Kind::Item => kiwi::passages_of(node),

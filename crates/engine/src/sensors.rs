@@ -1,7 +1,7 @@
-//! What a serving process looks at by itself: repositories whose time has come, and mail.
+//! Background work of a server: repositories that are due, and mail.
 //!
-//! One thread looks now and then. Which process does the work is decided in the store, so any number of
-//! them may look.
+//! One thread checks now and then. The store decides which process does the work, so any number of
+//! them may check.
 
 use crate::Engine;
 use kenning_kernel::later::contained;
@@ -9,17 +9,17 @@ use kenning_kernel::worker::Worker;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a serving process looks.
+/// How often a server checks.
 pub const SENSORS_LOOK: Duration = Duration::from_secs(30);
 
-/// The thread that looks. Dropping it asks it to stop and does not wait.
+/// The thread that checks. Dropping it asks it to stop and does not wait.
 pub struct Sensors {
     engine: Arc<Engine>,
     worker: Worker,
 }
 
 impl Sensors {
-    /// Looks for the first time after `look`, then as often.
+    /// Checks for the first time after `look`, then at that interval.
     pub fn start(engine: &Arc<Engine>, look: Duration) -> Self {
         let seen = Arc::clone(engine);
         let worker = match engine.kernel.is_read_only() {
@@ -39,7 +39,7 @@ impl Sensors {
         }
     }
 
-    /// Stops, ends what is under way, and waits for that no longer than this. The next process goes on.
+    /// Stops, ends the work in progress, and waits at most this long. The next process continues.
     pub fn stop(self, patience: Duration) {
         self.worker.signal().stop();
         self.engine.koi.cancel_scans();
@@ -49,12 +49,12 @@ impl Sensors {
 
 fn look_around(engine: &Engine) {
     if let Err(error) = engine.clean_up() {
-        tracing::warn!("what killed processes left stays: {error}");
+        tracing::warn!("leftovers of killed processes could not be removed: {error}");
     }
     if let Err(error) = contained(|| engine.koi.scan_due_repositories()) {
-        tracing::warn!("repositories were not looked at: {error}");
+        tracing::warn!("repositories could not be scanned: {error}");
     }
     if let Err(error) = contained(|| engine.koi.look_at_mail_now()) {
-        tracing::warn!("mail was not looked at: {error}");
+        tracing::warn!("mail could not be read: {error}");
     }
 }

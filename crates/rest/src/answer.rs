@@ -15,9 +15,9 @@ pub(crate) fn json(status: StatusCode, value: &Value) -> Response<Body> {
     response
 }
 
-/// The answer for an error, with its status, its code and its remedy.
+/// The response for an error, with its status, its code and its hint.
 pub(crate) fn error(error: &Error) -> Response<Body> {
-    // A cause is for the log. The board has hidden its own already, and those have none.
+    // A cause is for the log. Errors of tools have theirs hidden already.
     let hidden = (error.code == Code::Internal && error.source.is_some())
         .then(|| kenning_tools::hide_internal(error, "a request"));
     let error = hidden.as_ref().unwrap_or(error);
@@ -33,7 +33,7 @@ pub(crate) fn error(error: &Error) -> Response<Body> {
     response
 }
 
-/// The answer for a tool's reply: the contract's own object, with the status of its error.
+/// The response for a tool's reply: the contract's own object, with the status of its error.
 pub(crate) fn reply(reply: &Reply) -> Response<Body> {
     match (&reply.error, &reply.value) {
         (Some(failed), None) => error(failed),
@@ -51,7 +51,7 @@ pub(crate) fn reply(reply: &Reply) -> Response<Body> {
     }
 }
 
-/// Remarks stand beside the payload, which is the contract's.
+/// Remarks go into a header, because the payload is the contract's.
 pub(crate) fn remark(reply: &Reply, response: &mut Response<Body>) {
     for remark in &reply.remarks {
         if let Ok(value) = HeaderValue::from_str(remark) {
@@ -60,7 +60,7 @@ pub(crate) fn remark(reply: &Reply, response: &mut Response<Body>) {
     }
 }
 
-/// What HTTP has a header for.
+/// Sets the headers that HTTP has for an error.
 fn say(code: Code, headers: &mut HeaderMap) {
     if code == Code::Unauthenticated {
         headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

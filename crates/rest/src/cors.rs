@@ -1,29 +1,29 @@
-//! Pages of other origins that the operator named (CORS).
+//! Origins that the operator allows (CORS).
 //!
-//! A browser asks first whether a page may call, and shows it the answer only if the answer says so. The
-//! question carries no token, so it is answered before anybody is asked who he is. No cookies are ever read
-//! here; a page that needs a token sends it in a header.
+//! A browser first asks whether a page may call, and shows it the response only if that says so. This
+//! preflight request carries no token, so it is answered before authentication. Cookies are never
+//! read; a page that needs a token sends it in a header.
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use kenning_core::{Error, Result};
 
-/// Asked by browsers before a public page may call a private address.
+/// Sent by browsers before a public page may call a private address.
 const PRIVATE_NETWORK: HeaderName =
     HeaderName::from_static("access-control-request-private-network");
 const PRIVATE_NETWORK_ALLOWED: HeaderName =
     HeaderName::from_static("access-control-allow-private-network");
 
-/// Whose pages may call: `https://app.example`, with a port if it has one.
+/// An allowed origin: `https://app.example`, with a port if it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(String);
 
 impl Origin {
-    /// Reads what the operator wrote.
+    /// Parses an origin.
     ///
     /// # Errors
-    /// Invalid input when it is anything but one origin.
+    /// Invalid input if it is anything but one origin.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim().trim_end_matches('/').to_ascii_lowercase();
         let rest = text
@@ -39,13 +39,13 @@ impl Origin {
         }
     }
 
-    /// Whether a browser means this one.
+    /// Whether this is the origin in a header.
     pub(crate) fn is(&self, origin: &str) -> bool {
         self.0.eq_ignore_ascii_case(origin)
     }
 }
 
-/// The answer to a browser that asks whether a page may call; `None` when nobody asks that.
+/// The response to a preflight request; `None` for other requests.
 pub(crate) fn preflight(origin: Option<&HeaderValue>, request: &Request) -> Option<Response<Body>> {
     let asked = request.headers();
     let is_question = *request.method() == Method::OPTIONS
@@ -76,7 +76,7 @@ pub(crate) fn preflight(origin: Option<&HeaderValue>, request: &Request) -> Opti
     Some(response)
 }
 
-/// Tells a browser that a page of this origin may read the answer.
+/// Tells a browser that a page of this origin may read the response.
 pub(crate) fn share(origin: HeaderValue, headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.append(header::VARY, HeaderValue::from_static("Origin"));

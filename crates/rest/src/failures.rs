@@ -10,16 +10,16 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Wrong tokens a minute from one address, if nothing else is said.
+/// The default number of wrong tokens a minute from one address.
 pub(crate) const OF_ONE_MAX: u32 = 30;
-/// So many times that from all addresses together.
+/// All addresses together may send this many times as many.
 const ALL: u32 = 20;
-/// Places in the table of addresses.
+/// Entries in the table of addresses.
 const PLACES: usize = 1_024;
-/// Tokens that were right before.
+/// Tokens that were valid before.
 const GOOD: usize = 1_024;
 
-/// Wrong tokens, and tokens that were right.
+/// Counts wrong tokens, and remembers valid ones.
 pub(crate) struct Failures {
     of_one_max: u32,
     hasher: RandomState,
@@ -29,11 +29,11 @@ pub(crate) struct Failures {
 struct State {
     all: Tries,
     of: Vec<Tries>,
-    /// Hashes of tokens; zero is none.
+    /// Hashes of tokens; zero is an empty entry.
     good: Vec<u64>,
 }
 
-/// Tries that are used up, which come back with time.
+/// Used attempts, which recover with time.
 #[derive(Clone, Copy)]
 struct Tries {
     used: f64,
@@ -41,7 +41,7 @@ struct Tries {
 }
 
 impl Tries {
-    /// How many seconds until there is one again; none if there is one now.
+    /// How many seconds until there is another attempt; `None` if there is one now.
     fn wait(&mut self, max: u32, now: Instant) -> Option<u64> {
         let max = f64::from(max);
         let passed = now.saturating_duration_since(self.at).as_secs_f64();
@@ -66,7 +66,7 @@ impl Failures {
         }
     }
 
-    /// Of a version 6 address the network counts: whoever has one has all of it.
+    /// For an IPv6 address the network counts, because one client usually has all of it.
     fn place(&self, address: IpAddr) -> usize {
         let hash = match address.to_canonical() {
             IpAddr::V4(it) => self.hasher.hash_one(it),
@@ -104,7 +104,7 @@ impl Failures {
         if let Some(tries) = state.of.get_mut(place) {
             tries.used += 1.0;
         }
-        // Revoked, or expired: from now on it is a token like any other.
+        // Revoked or expired: from now on it is like any other.
         if let Some(good) = state
             .good
             .get_mut(hash as usize % GOOD)

@@ -1,12 +1,11 @@
-//! The names of this server. What is not exactly one of them is none: `testing/corpora/hosts.txt` has
-//! the tricks.
+//! The names of this server, compared exactly: `testing/corpora/hosts.txt` has attempts to trick it.
 
 use std::net::IpAddr;
 
 /// Names under which this server may be called.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
-    /// Beside the loopback names: what `--allow-host` named, and the addresses we listen on.
+    /// In addition to the loopback names: those of `--allow-host`, and the addresses we listen on.
     pub extra: Vec<String>,
 }
 
@@ -29,9 +28,9 @@ impl Hosts {
         }
     }
 
-    /// Whether `origin` (`http://name:port`) is the one that was called as `host`. Another port is another
-    /// server, and its pages are not ours, even on this machine. Nor is `https`, which this server does not
-    /// speak: behind a proxy that does, the operator names the origin.
+    /// Whether `origin` (`http://name:port`) is the one that was called as `host`. Another port is
+    /// another server, and its pages are foreign, even on this machine. So is `https`, which this
+    /// server does not speak: behind a proxy that does, the operator names the origin.
     pub fn is_own_origin(&self, origin: &str, host: &str) -> bool {
         const PORT: u16 = 80;
         let page = origin.strip_prefix("http://");
@@ -56,7 +55,7 @@ fn split(authority: &str, port_default: u16) -> Option<(&str, u16)> {
     }
 }
 
-/// The name in an authority; `None` unless it is exactly a name and perhaps a port.
+/// The name in an authority; `None` unless it is exactly a name and optionally a port.
 fn host_of(authority: &str) -> Option<&str> {
     let at = match authority.strip_prefix('[') {
         Some(rest) => rest.find(']')? + 2,
@@ -72,7 +71,7 @@ fn host_of(authority: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(plain) && port_ok).then_some(name)
 }
 
-/// The address that a name is: of version 6 in brackets, of version 4 without.
+/// The IP address in a name: IPv6 in brackets, IPv4 without.
 fn address(name: &str) -> Option<IpAddr> {
     match name.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
@@ -80,7 +79,7 @@ fn address(name: &str) -> Option<IpAddr> {
     }
 }
 
-/// The same for what an operator wrote, who may leave out the brackets and may add a port.
+/// The same for what an operator wrote, who may omit the brackets and may add a port.
 fn bare_address(text: &str) -> Option<IpAddr> {
     text.parse()
         .ok()

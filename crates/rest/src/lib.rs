@@ -1,9 +1,9 @@
-//! The HTTP door.
+//! The HTTP server.
 //!
 //! [`serve`] listens; [`guard`] is the one layer around every route, `/mcp` included: it checks Host
-//! and Origin, finds out who is calling, and holds the limits on size, time and rate. Behind it stand
-//! the routes of `routes`, all over the same board. A route added anywhere is behind the layer,
-//! because the layer is around the whole router.
+//! and Origin, authenticates the caller, and enforces the limits on size, time and rate. The routes
+//! in `routes` all use the same tool table. A route added anywhere is behind the layer, because the
+//! layer is around the whole router.
 
 mod answer;
 mod body;

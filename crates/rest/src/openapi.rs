@@ -111,7 +111,7 @@ fn in_query(tool: &dyn AnyTool) -> Value {
     get
 }
 
-/// A call of an installed tool: what it answers with is its own affair.
+/// A call of an installed tool, whose response is not described.
 fn installed_operation(tool: &ToolFunction) -> Value {
     json!({
         "operationId": tool.name,

@@ -22,13 +22,13 @@ use tokio::sync::{Notify, oneshot};
 /// A connection that has waited for less than this may have a request on its way.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// All places of one listener.
+/// The connection slots of one listener.
 pub(crate) struct Places {
     n_max: usize,
-    /// So long a client may be silent in the middle of a request or an answer when places are short.
+    /// How long a client may be silent in the middle of a request or a response when slots are short.
     silence_max: Duration,
     state: Mutex<State>,
-    /// Told whenever a place is free, or a connection may give way that could not before.
+    /// Notified whenever a slot is free, or another connection may be closed.
     changed: Notify,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Places {
 struct State {
     taken: HashMap<u64, Taken>,
     by_address: HashMap<IpAddr, usize>,
-    /// Connections that nothing is being done for.
+    /// Connections that are idle for the server.
     n_resting: usize,
     next: u64,
 }
@@ -46,29 +46,29 @@ struct Taken {
     address: IpAddr,
     phase: Phase,
     since: Instant,
-    /// Whether the request was refused, so that nothing is done for it.
+    /// Whether the request was refused, so that no work is done for it.
     is_refused: bool,
-    /// Since when the client has not taken what is written to it.
+    /// Since when the client has not read what is written to it.
     unread_since: Option<Instant>,
-    /// Dropped, it closes the connection.
+    /// Dropping it closes the connection.
     _open: oneshot::Sender<()>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// There is no complete head of a request.
+    /// There is no complete request head.
     Waiting,
     /// The handler waits for more of the body.
     Receiving,
-    /// The request is being worked on.
+    /// The request is being handled.
     Working,
-    /// The answer is being written.
+    /// The response is being written.
     Answering,
-    /// All of the answer was made, and is being sent.
+    /// The whole response was made, and is being sent.
     Sending,
 }
 
-/// What a connection gives way after; the lowest goes first.
+/// The order in which connections are closed; the lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Waiting,
@@ -77,7 +77,7 @@ enum Rank {
 }
 
 impl Taken {
-    /// Whether nothing is being done for it.
+    /// Whether the server has nothing to do for it.
     fn is_resting(&self) -> bool {
         matches!(self.phase, Phase::Waiting | Phase::Receiving) || self.is_refused
     }
@@ -99,7 +99,7 @@ impl Taken {
     }
 }
 
-/// The part of an address that one client has to itself: of version 6 the network.
+/// The part of an address that identifies a client: for IPv6 the network.
 fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(it) => IpAddr::V4(it),
@@ -124,7 +124,7 @@ impl Places {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Done when a connection can be accepted: a place is free, or somebody gives way.
+    /// Waits until a connection can be accepted: a slot is free, or a connection can be closed.
     pub(crate) async fn available(&self) {
         loop {
             let changed = self.changed.notified();
@@ -135,18 +135,20 @@ impl Places {
                     return;
                 }
             }
-            // Silence makes no noise: look again after a while.
+            // Silence causes no notification: check again after a while.
             drop(tokio::time::timeout(self.silence_max / 4, changed).await);
         }
     }
 
-    /// Gives a new connection its place: a handle that says what the connection does, and the lease.
+    /// Gives a new connection its slot: a handle that reports what the connection does, and the
+    /// lease.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> (Place, Lease) {
         let (open, closed) = oneshot::channel();
         let address = client_of(address);
         let mut state = self.lock();
         while state.taken.len() >= self.n_max {
-            // None only if the one that could has just begun to work: then there is one more for a moment.
+            // None only if the candidate has just begun to work: then there is one too many for a
+            // moment.
             let Some(id) = self.who_gives_way(&state) else {
                 break;
             };
@@ -203,14 +205,14 @@ impl State {
     }
 }
 
-/// Held by whoever drives the connection; the place is free again when it is dropped.
+/// Held by the task of the connection; the slot is free again when it is dropped.
 pub(crate) struct Lease {
     place: Place,
     closed: oneshot::Receiver<()>,
 }
 
 impl Lease {
-    /// Done when the place was given to another connection.
+    /// Done when the slot was given to another connection.
     pub(crate) async fn given_away(&mut self) {
         // Nothing is ever sent: the other end is dropped with the entry.
         let _ = (&mut self.closed).await;
@@ -224,7 +226,7 @@ impl Drop for Lease {
     }
 }
 
-/// Says what a connection does. Requests carry it along, perhaps for longer than the connection lives.
+/// Reports what a connection does. Requests hold it, perhaps for longer than the connection lives.
 #[derive(Clone)]
 pub(crate) struct Place {
     places: Arc<Places>,
@@ -232,7 +234,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Changes the connection's entry; false if it has been taken away.
+    /// Changes the connection's entry; false if it was removed.
     fn change(&self, change: impl FnOnce(&mut Taken)) -> bool {
         let mut guard = self.places.lock();
         let state = &mut *guard;
@@ -254,14 +256,15 @@ impl Place {
         true
     }
 
-    /// Goes on to a phase. A body may be dropped long after its request was answered: that changes nothing.
+    /// Enters a phase. A body may be dropped long after its request was answered: that changes
+    /// nothing.
     fn enter(&self, phase: Phase, from: &[Phase], since: Instant) {
         self.change(|it| {
             if !from.contains(&it.phase) {
                 return;
             }
             it.phase = phase;
-            // What was refused has been waiting since then, whatever is still read and written.
+            // A refused request has been waiting since then, whatever is still read and written.
             if !it.is_refused {
                 it.since = since;
             }
@@ -277,7 +280,7 @@ impl Place {
         })
     }
 
-    /// Nothing is done for the request but telling why.
+    /// No work is done for the request except sending the refusal.
     pub(crate) fn refuse(&self) {
         self.change(|it| {
             it.is_refused = true;
@@ -285,24 +288,24 @@ impl Place {
         });
     }
 
-    /// The handler waits for the body, of which nothing worth mentioning has come since then.
+    /// The handler waits for the body, of which almost nothing has come since then.
     pub(crate) fn receive(&self, silent_since: Instant) {
         let from = [Phase::Working, Phase::Receiving];
         self.enter(Phase::Receiving, &from, silent_since);
     }
 
-    /// The handler goes on.
+    /// The handler continues.
     pub(crate) fn work(&self) {
         self.enter(Phase::Working, &[Phase::Receiving], Instant::now());
     }
 
-    /// The answer begins.
+    /// The response begins.
     pub(crate) fn answer(&self) {
         let from = [Phase::Working, Phase::Receiving];
         self.enter(Phase::Answering, &from, Instant::now());
     }
 
-    /// All of the answer has been made.
+    /// The whole response was made.
     pub(crate) fn send_rest(&self) {
         self.enter(Phase::Sending, &[Phase::Answering], Instant::now());
     }
@@ -319,7 +322,7 @@ impl Place {
         });
     }
 
-    /// The client takes nothing of what is written, or takes some again.
+    /// The client reads nothing of what is written, or reads again.
     pub(crate) fn stall(&self, is_stalled: bool) {
         self.change(|it| {
             it.unread_since = match is_stalled {
@@ -359,7 +362,7 @@ mod tests {
         assert_eq!(n_open(&mut rest), 2);
         assert!(is_open(&mut rest[3].1) && is_open(&mut rest[4].1));
         assert!(!rest[0].0.begin(), "what was closed begins no request");
-        // All of the answer was made but is not sent: still not.
+        // The whole response was made but is not sent: still not.
         working.answer();
         working.send_rest();
         let mut next = places.take(HERE);

@@ -1,4 +1,4 @@
-//! Bodies that tell their connection's place how far the request has come.
+//! Bodies that report the progress of the request to their connection's slot.
 
 use crate::places::Place;
 use axum::body::{Body, Bytes, HttpBody};
@@ -7,10 +7,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
-/// So much of a body must come for its client not to count as silent.
+/// A client that sends at least this many bytes does not count as silent.
 const PROGRESS_BYTES: usize = 16 * 1024;
 
-/// The body of a request. While the handler waits for more of it, nothing is being done for the request.
+/// The body of a request. While the handler waits for more of it, no work is done for the request.
 pub(crate) struct Received {
     inner: Incoming,
     place: Place,
@@ -79,7 +79,7 @@ impl Drop for Received {
     }
 }
 
-/// The body of an answer. When it is dropped, all of it has been handed over to be sent.
+/// The body of a response. When it is dropped, all of it has been handed over to be sent.
 pub(crate) struct Answer {
     inner: Body,
     place: Place,

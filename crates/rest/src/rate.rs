@@ -1,14 +1,14 @@
-//! How often one caller may call.
+//! The rate limit of one caller.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Callers that are remembered. Who has not called for a while is forgotten first; when all have
-/// called just now, a new one has to wait.
+/// At most this many callers are remembered. Those who have not called for longest are forgotten
+/// first; if all called just now, a new one has to wait.
 const CALLERS_MAX: usize = 10_000;
 
-/// A bucket per caller that fills at a steady rate and is emptied by calls.
+/// A token bucket for each caller.
 pub(crate) struct Rate {
     per_minute: f64,
     buckets: Mutex<HashMap<String, Bucket>>,
@@ -32,7 +32,7 @@ impl Rate {
         self.per_minute
     }
 
-    /// Takes one call; when there is none left, says after how many seconds there is one again.
+    /// Takes one call; if none is left, returns after how many seconds there is one.
     pub(crate) fn take(&self, caller: &str, now: Instant) -> Result<(), u64> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= CALLERS_MAX && !buckets.contains_key(caller) {
@@ -50,7 +50,7 @@ impl Rate {
         bucket.at = now;
         if bucket.left < 1.0 {
             let seconds = (1.0 - bucket.left) * 60.0 / self.per_minute;
-            // A rate of zero gives an infinite time; an hour says as much.
+            // A rate of zero gives an infinite time; an hour is enough.
             return Err(seconds.ceil().clamp(1.0, 3_600.0) as u64);
         }
         bucket.left -= 1.0;

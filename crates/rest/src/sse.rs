@@ -20,20 +20,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, watch};
 
-/// A line is sent at least so often, so that a dead connection is noticed.
+/// A line is sent at least this often, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// The same as the memory contract has it.
+/// The same in the memory contract.
 const KEEP_ALIVE_MEMORY: Duration = Duration::from_secs(30);
 /// Events that are read at once.
 const BATCH: usize = 100;
-/// Followers that read at once.
+/// At most this many clients read the log at once.
 const READING_MAX: usize = 8;
 
-/// Says when it is worth asking the log for more.
+/// Says when it is worth reading the log again.
 #[derive(Clone)]
 pub(crate) struct Tail {
     appended: watch::Receiver<()>,
-    /// How often to ask all the same: the store does not hear of every append.
+    /// How often to read anyway: the store does not notify about every append.
     poll: Duration,
 }
 
@@ -47,7 +47,7 @@ impl Tail {
         Self { appended, poll }
     }
 
-    /// One that never says anything.
+    /// One that never notifies.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
         Self {
@@ -57,13 +57,13 @@ impl Tail {
     }
 
     async fn wait(&mut self) {
-        // Time is up, something was appended, or the store is closing: ask in any case.
+        // Time is up, something was appended, or the store is closing: read in any case.
         drop(tokio::time::timeout(self.poll, self.appended.changed()).await);
     }
 }
 
-/// `GET /events`: everything after `Last-Event-ID` (or `?after=`), then what comes. Without either it
-/// begins with what comes.
+/// `GET /events`: everything after `Last-Event-ID` (or `?after=`), then new events. Without either
+/// only new events.
 pub(crate) async fn events(
     State(board): State<Board>,
     State(slots): State<Slots>,
@@ -134,17 +134,17 @@ async fn follow(
     })
 }
 
-/// How events are told.
+/// The format of events.
 #[derive(Clone, Copy)]
 enum Shape {
     /// As they are in the log.
     Log,
-    /// As the memory contract has them, of one kind or of all.
+    /// As in the memory contract, of one kind or of all.
     Memory(Option<&'static EventType>),
 }
 
 impl Shape {
-    /// What goes first, so that a client knows that it is connected.
+    /// The first line, so that a client knows that it is connected.
     fn hello(self, seq: u64) -> String {
         match self {
             Self::Log => "retry: 1000\n\n".to_owned(),
@@ -156,7 +156,7 @@ impl Shape {
         }
     }
 
-    /// What is said at least how often.
+    /// The keep-alive interval and line.
     fn keep_alive(self) -> (Duration, &'static [u8]) {
         match self {
             Self::Log => (KEEP_ALIVE, b": alive\n\n"),
@@ -165,12 +165,12 @@ impl Shape {
     }
 }
 
-/// Where to begin. A client that reconnects asks with the address it had at first and says with the
-/// header how far it came, so the header counts.
+/// Where to begin. A client that reconnects uses its first URL and gives its position in the header,
+/// so the header counts.
 fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>> {
     let header = headers.get("last-event-id").map(HeaderValue::as_bytes);
     let header = header.map(String::from_utf8_lossy);
-    // Empty is what a client sends that has not seen any event.
+    // A client that has not seen any event sends an empty header.
     let header = header.as_deref().map(str::trim).filter(|it| !it.is_empty());
     let after = query.iter().find(|(name, _)| name == "after");
     let Some(text) = header.or(after.map(|it| it.1.as_str())) else {
@@ -184,7 +184,7 @@ fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>>
     })
 }
 
-/// Reads the log for one caller, for as long as they may.
+/// Reads the log for one caller, as long as it is permitted.
 #[derive(Clone)]
 struct Reader {
     engine: Arc<Engine>,
@@ -204,7 +204,7 @@ impl Reader {
         })
         .await?;
         match asked {
-            // Another log, or one that was restored: going on silently would hide a gap.
+            // Another log, or a restored one: continuing silently would hide a gap.
             Some(seq) if seq > end.seq => Err(Error::invalid(format!(
                 "`after`: `{seq}` is beyond the end of the log, `{}`",
                 end.seq
@@ -215,7 +215,7 @@ impl Reader {
         }
     }
 
-    /// What follows a place, as frames, and the place up to which that is.
+    /// The events after a place as frames, and the place that they reach.
     async fn after(&self, seq: u64, generation: u64) -> Result<(u64, String)> {
         let reader = self.clone();
         blocking(move || {
@@ -239,8 +239,8 @@ impl Reader {
                     (found.seq, found.events.iter().map(memory_frame).collect())
                 }
             };
-            // A token may be revoked or expire while its owner listens. It is looked up after the
-            // log was read: what came after the revocation is then never told.
+            // A token may be revoked or expire while its owner listens. It is looked up after the log
+            // was read: events after the revocation are never sent.
             if let Some(token) = &reader.pass.0 {
                 engine.authenticate(token)?.require(Scope::Read)?;
             }
@@ -270,12 +270,12 @@ impl Follower {
                     self.spoke = Instant::now();
                     return Some(frames.into());
                 }
-                // Nothing of what is asked for was among them; the next may be.
+                // None of the requested events was among them; the next may be.
                 Ok((seq, _)) if seq > self.seq => {
                     self.seq = seq;
                     continue;
                 }
-                // After a failover or a restore the client comes back and is told where the log ends.
+                // After a failover or a restore the client reconnects and is told where the log ends.
                 Err(error)
                     if matches!(
                         error.code,
@@ -284,7 +284,7 @@ impl Follower {
                 {
                     return None;
                 }
-                // A store that does not answer right now is asked again; the client only waits.
+                // If the store does not respond right now, it is asked again; the client only waits.
                 Err(error) => tracing::debug!("the log cannot be followed right now: {error}"),
                 Ok(_) => {}
             }
@@ -294,7 +294,7 @@ impl Follower {
                 return Some(Bytes::from_static(alive));
             }
             match &mut self.terms {
-                // The client comes back to the next server and says how far it came.
+                // The client reconnects to the next server and gives its position.
                 Some(terms) => tokio::select! {
                     () = terms.stopped() => return None,
                     () = self.tail.wait() => {}
@@ -321,12 +321,12 @@ fn stream(follower: Follower) -> Result<Response<Body>> {
 
 fn frame(event: &EventView) -> String {
     let kind = event.json["kind"].as_str().unwrap_or("event");
-    // A peer chose the word, and a line break in it would be a frame of the peer's making.
+    // A peer chose the word, and a line break in it would forge a frame.
     let kind: String = kind.chars().filter(|it| !it.is_control()).collect();
     format!("id: {}\nevent: {kind}\ndata: {}\n\n", event.seq, event.json)
 }
 
-/// Without a name of its own, so that a page hears it as a message.
+/// Without an event name, so that a page receives it as a message.
 fn memory_frame(event: &MemoryEvent) -> String {
     format!("id: {}\ndata: {}\n\n", event.seq, event.json)
 }
@@ -334,7 +334,8 @@ fn memory_frame(event: &MemoryEvent) -> String {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    // Followers all read at once when something happens; they are in no hurry, and leave threads to others.
+    // All clients read at once when something happens; they are not urgent, and leave threads to
+    // others.
     static READING: Semaphore = Semaphore::const_new(READING_MAX);
     let permit = READING.acquire().await;
     let done = tokio::task::spawn_blocking(work).await;

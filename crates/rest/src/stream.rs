@@ -9,8 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-/// Ends with an error when the other end takes nothing for too long. Otherwise a client that asks and
-/// never reads would hold its connection, and what answers it, for good.
+/// Ends with an error if the other end reads nothing for too long. Otherwise a client that never
+/// reads would hold its connection forever.
 pub(crate) struct Stream {
     inner: TcpStream,
     place: Place,

@@ -1,4 +1,4 @@
-//! The board as a server shows it: the selected tools over one engine.
+//! The tool table of a server: the selected tools over one engine.
 
 use crate::metrics::Metrics;
 use crate::slots::Slots;
@@ -27,7 +27,7 @@ pub struct Board {
 }
 
 impl Board {
-    /// The tools that the selection names; an error names what does not exist.
+    /// Selects tools; an error names what does not exist.
     pub fn new(engine: Arc<Engine>, selection: Selection) -> Result<Self> {
         let listed = selection.listed()?.into();
         let (selection, metrics) = (Arc::new(selection), Arc::default());
@@ -55,17 +55,17 @@ impl Board {
         &self.engine
     }
 
-    /// The slots of those who are served, whichever door they came by.
+    /// The slots for calls, shared by all transports.
     pub fn slots(&self) -> &Arc<Slots> {
         &self.slots
     }
 
-    /// What was called, how often, how long it took.
+    /// Counts of calls, errors and times.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// Installed tools that are shown, under the names that they are called by.
+    /// The installed tools that are listed, with their names.
     ///
     /// This blocks, as [`Board::call`] does.
     pub fn installed(&self, caller: &Caller) -> Vec<ToolFunction> {
@@ -74,7 +74,7 @@ impl Board {
             .kami()
             .tool_functions(caller)
             .unwrap_or_else(|error| {
-                // A shelf that cannot be read hides no other tool.
+                // An installed tool that cannot be read hides no other tool.
                 tracing::warn!("the installed tools cannot be listed: {error}");
                 Vec::new()
             });
@@ -85,7 +85,7 @@ impl Board {
             return shown.collect();
         }
         let named = shown.map(|mut it| {
-            // A name of ours means our tool, listed or not.
+            // A name of the table means that tool, listed or not.
             if let Some(safe) = it.safe_names.iter().find(|name| !is_ours(name)) {
                 it.name = safe.clone();
             }
@@ -103,8 +103,8 @@ impl Board {
         function.is_some_and(|it| self.selection.shows_installed(it))
     }
 
-    /// The installed tool of a name. One of our own names is never that of an installed tool, so that
-    /// whoever calls a tool that is not listed here gets no other in its place.
+    /// The installed tool with a name. A name of the table is never that of an installed tool, so
+    /// that a call of a tool that is not listed here never reaches another one.
     pub(crate) fn find_installed(&self, name: &str, caller: &Caller) -> Result<Option<FoundTool>> {
         if is_ours(name) {
             return Ok(None);
@@ -112,10 +112,10 @@ impl Board {
         self.engine.kami().find_tool(caller, name)
     }
 
-    /// Calls an installed tool; `None` when there is none of that name.
+    /// Calls an installed tool; `None` if there is none with that name.
     fn call_installed(&self, name: &str, arguments: &Value, caller: &Caller) -> Option<Reply> {
         let found = self.find_installed(name, caller).ok().flatten()?;
-        // What only `--read-only` hides is refused with the reason, not called unknown.
+        // A tool that only `--read-only` hides is refused with the reason instead of being unknown.
         if !self.selection.read_only && !self.selection.shows_installed(found.function()?) {
             return None;
         }
@@ -152,10 +152,10 @@ impl Board {
         self.listed.iter().copied().find(|tool| tool.name() == name)
     }
 
-    /// Calls a tool; `None` when no tool of that name is listed.
+    /// Calls a tool; `None` if no tool with that name is listed.
     ///
-    /// This blocks: doors call it on a thread that may wait. A panic in the tool is caught, logged
-    /// and answered as `internal`.
+    /// This blocks: transports call it on a thread that may wait. A panic in the tool is caught,
+    /// logged and answered as `internal`.
     pub fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Option<Reply> {
         let Some(tool) = self.find(name).or_else(|| self.hidden_by_read_only(name)) else {
             return self.call_installed(name, &arguments, caller);
@@ -163,13 +163,13 @@ impl Board {
         Some(self.call_reachable(tool, arguments, caller))
     }
 
-    /// The answer to a call that was not even tried.
+    /// The reply to a call that was not even tried.
     pub fn refused(&self, name: &str, error: Error) -> Reply {
         let toolset = self.find(name).map_or(Toolset::Kami, |it| it.toolset());
         envelope::wrap(toolset, Err(error), Duration::ZERO)
     }
 
-    /// Whether a tool can be called through another one, though it is not listed.
+    /// Whether a tool can be called through another one, even if it is not listed.
     pub fn reaches(&self, tool: &dyn AnyTool) -> bool {
         let excluded = &self.selection.exclude_tools;
         !excluded.iter().any(|it| it == tool.name())
@@ -184,11 +184,11 @@ impl Board {
     /// A tool that can be called through another one.
     pub fn reachable(&self, name: &str) -> Option<&'static dyn AnyTool> {
         let found = TOOLS.iter().copied().find(|tool| tool.name() == name);
-        // One that runs others could run itself for ever.
+        // A tool that runs others could run itself forever.
         found.filter(|tool| self.reaches(*tool) && tool.toolset() != Toolset::Kiwi)
     }
 
-    /// Whether nothing is listed but the tools that reach all others.
+    /// Whether only the tools that reach all others are listed.
     pub fn is_lean(&self) -> bool {
         self.listed.iter().all(|it| it.toolset() == Toolset::Kiwi)
     }
@@ -205,7 +205,7 @@ impl Board {
         own.chain(installed).collect()
     }
 
-    /// The listed tools that somebody may have meant who called one that is not there.
+    /// Listed tools with names similar to an unknown one.
     pub fn near(&self, name: &str) -> Vec<String> {
         near::names(name, self.listed.iter().map(|it| it.name().to_owned()))
     }
@@ -255,14 +255,14 @@ impl Board {
         reply
     }
 
-    /// A tool that only `--read-only` hides is refused with the reason, not called unknown.
+    /// A tool that only `--read-only` hides is refused with the reason instead of being unknown.
     fn hidden_by_read_only(&self, name: &str) -> Option<&'static dyn AnyTool> {
         let tool = TOOLS.iter().copied().find(|tool| tool.name() == name)?;
         (self.selection.read_only && tool.effect() != Effect::Read).then_some(tool)
     }
 
     fn permit(&self, tool: &dyn AnyTool, arguments: &Value, caller: &Caller) -> Result<()> {
-        // Of some tools only some calls change things.
+        // For some tools only some calls change things.
         let changes = tool.effect() != Effect::Read && tool.scope(arguments) != Scope::Read;
         if self.selection.read_only && changes {
             return Err(Error::denied(format!("`{}` changes things", tool.name()))
@@ -278,7 +278,7 @@ fn is_ours(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name() == name)
 }
 
-/// Texts of errors and of installed tools, which no call can go on with, are cut to what can be read at once.
+/// Cuts texts of errors and of installed tools, which have no cursor, to what can be read at once.
 fn bounded(mut reply: Reply, chars_max: Option<usize>) -> Reply {
     let Some(remark) = pages::fit_text(&mut reply.text, chars_max) else {
         return reply;
@@ -294,7 +294,7 @@ fn bounded(mut reply: Reply, chars_max: Option<usize>) -> Reply {
     reply
 }
 
-/// What listings show of an installed tool, in the words of those of the table.
+/// The listing entry of an installed tool, in the same form as those of the table.
 pub fn installed_summary(tool: &ToolFunction) -> Value {
     json!({
         "name": tool.name, "title": tool.title, "toolset": Toolset::Kami.as_str(),
@@ -303,7 +303,7 @@ pub fn installed_summary(tool: &ToolFunction) -> Value {
     })
 }
 
-/// Our own faults say nothing but a number, which the log explains.
+/// Replaces an internal error by a number, under which the log has the details.
 fn with_log_id(tool: &dyn AnyTool, reply: Reply, took: Duration) -> Reply {
     match &reply.error {
         Some(error) if error.code == Code::Internal => {
@@ -323,11 +323,11 @@ fn with_log_id(tool: &dyn AnyTool, reply: Reply, took: Duration) -> Reply {
     }
 }
 
-/// Logs an internal error under a number and gives the error that a caller may see.
+/// Logs an internal error under a number and returns the error that a caller may see.
 pub fn hide_internal(error: &Error, during: &str) -> Error {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    // Differs from those of other runs, and needs no clock.
+    // Differs between runs, and needs no clock.
     let id = format!("{:016x}", RandomState::new().hash_one(count));
     let source = error
         .source

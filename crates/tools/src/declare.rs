@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The declaration of a tool.
 
 use crate::envelope::{self, Reply};
 use crate::koi::api::{Api, Route};
@@ -16,15 +16,15 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A tool, written once, in a file of its own name.
+/// A tool, declared in a file with its name.
 pub trait Tool: Send + Sync + 'static {
-    /// The name on every wire.
+    /// The name in every API.
     const NAME: &'static str;
     /// The name for people.
     const TITLE: &'static str;
     /// The contract it belongs to.
     const TOOLSET: Toolset;
-    /// What it does to the world.
+    /// What it does.
     const EFFECT: Effect;
     /// Calls with their results: run as tests, shown in the manual.
     const EXAMPLES: &'static [Example];
@@ -34,7 +34,7 @@ pub trait Tool: Send + Sync + 'static {
     /// What it answers. [`Text`] where the contract promises bare text.
     type Output: Serialize + JsonSchema;
 
-    /// The tool as a part of its contract's HTTP API, where it is one: then the operator may have another
+    /// The tool's part of its contract's HTTP API, if it has one: then the operator may let another
     /// server answer it.
     const API: Option<Api<Self::Input>> = None;
 
@@ -44,25 +44,25 @@ pub trait Tool: Send + Sync + 'static {
         Self::EFFECT.scope()
     }
 
-    /// Does it.
+    /// Runs the tool.
     fn call(ctx: &Call<'_>, input: Self::Input) -> Result<Self::Output>;
 }
 
-/// What a call does to the world. Everything that must agree on it is derived from here.
+/// What a call does. Hints, scopes and permissions are derived from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Looks.
+    /// Only reads.
     Read,
     /// Adds or changes; what it replaces stays in the history.
     Write {
-        /// Whether the same call twice leaves what one leaves.
+        /// Whether repeating a call has no further effect.
         idempotent: bool,
     },
-    /// Removes.
+    /// Deletes.
     Destroy,
     /// Starts a program.
     Run,
-    /// Reaches the network.
+    /// Accesses the network.
     Fetch,
 }
 
@@ -71,9 +71,9 @@ pub enum Effect {
 pub struct Annotations {
     /// Changes nothing.
     pub read_only: bool,
-    /// May lose something.
+    /// May lose data.
     pub destructive: bool,
-    /// The same call twice leaves what one leaves.
+    /// Repeating a call has no further effect.
     pub idempotent: bool,
     /// Reaches beyond this server.
     pub open_world: bool,
@@ -123,11 +123,11 @@ pub enum Toolset {
     Kiwi,
     /// Markdown graph, search, vectors, agents, workflows, audit.
     Kg,
-    /// What people want of a graph beyond its contract; off unless it is named.
+    /// More tools for the graph than its contract has; off unless named.
     KgExtra,
     /// Memories and beliefs.
     Omi,
-    /// What the memory contract shows beside its six tools; off unless it is named.
+    /// More memory tools than the contract's six; off unless named.
     OmiExtra,
     /// WASM tools.
     Kami,
@@ -145,7 +145,7 @@ impl Toolset {
         Self::Kami,
     ];
 
-    /// Whether its tools are listed when nobody named a toolset.
+    /// Whether its tools are listed when no toolset is named.
     pub const fn is_on_by_default(self) -> bool {
         !matches!(self, Self::OmiExtra | Self::KgExtra)
     }
@@ -164,18 +164,18 @@ impl Toolset {
     }
 }
 
-/// A call and what it must answer.
+/// A call and its expected result.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
     /// What it shows.
     pub title: &'static str,
     /// The arguments, as JSON.
     pub input: &'static str,
-    /// The text of the answer, or a part of it that must appear.
+    /// The text of the reply, or a part of it that must appear.
     pub output: &'static str,
 }
 
-/// Bare text, for the answers that a contract gives as text and not as JSON.
+/// Plain text, for replies that a contract gives as text and not as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text(pub String);
 
@@ -203,27 +203,27 @@ impl JsonSchema for Text {
 pub struct Call<'a> {
     /// The engine.
     pub engine: &'a Arc<Engine>,
-    /// Who calls, and until when.
+    /// The caller, with its deadline.
     pub caller: &'a Caller,
-    /// The board that it is called on.
+    /// The tool table that it is called on.
     pub board: &'a Board,
     /// See [`Call::remark`].
     pub(crate) remarks: RefCell<Vec<String>>,
     /// See [`Call::detail`].
     pub(crate) details: RefCell<Map<String, Value>>,
-    /// Where the caller goes on with an answer that was cut.
+    /// Where a reply that was cut is continued.
     pub(crate) cursor: Option<Cursor>,
     /// See [`Call::skip`].
     pub(crate) windows: RefCell<Vec<Window>>,
 }
 
 impl Call<'_> {
-    /// Says something beside the answer.
+    /// Adds a remark beside the reply.
     pub fn remark(&self, text: impl Into<String>) {
         self.remarks.borrow_mut().push(text.into());
     }
 
-    /// Says something beside an error, where the contract's envelope has room for it.
+    /// Adds fields to an error, where the contract's envelope allows them.
     pub fn detail(&self, fields: Value) {
         if let Value::Object(fields) = fields {
             self.details.borrow_mut().extend(fields);
@@ -231,15 +231,15 @@ impl Call<'_> {
     }
 }
 
-/// The face of a tool without its types: what doors see.
+/// A tool without its types, as transports see it.
 pub trait AnyTool: Send + Sync {
-    /// The name on every wire.
+    /// The name in every API.
     fn name(&self) -> &'static str;
     /// The name for people.
     fn title(&self) -> &'static str;
     /// The contract it belongs to.
     fn toolset(&self) -> Toolset;
-    /// What it does to the world.
+    /// What it does.
     fn effect(&self) -> Effect;
     /// Calls with their results.
     fn examples(&self) -> &'static [Example];
@@ -247,17 +247,17 @@ pub trait AnyTool: Send + Sync {
     fn description(&self) -> String;
     /// The JSON Schema of its arguments.
     fn input_schema(&self) -> Value;
-    /// The JSON Schema of its structured answer; `None` when it answers in bare text.
+    /// The JSON Schema of its structured reply; `None` if it replies in plain text.
     fn output_schema(&self) -> Option<Value>;
     /// The permission that a call with these arguments needs.
     fn scope(&self, arguments: &Value) -> Scope;
     /// Its routes in the HTTP API of its contract.
     fn routes(&self) -> &'static [Route];
-    /// Checks the arguments and does it.
+    /// Checks the arguments and runs the tool.
     fn call(&self, ctx: &Call<'_>, arguments: Value) -> Reply;
 }
 
-/// A tool in a list, for people and programs.
+/// The listing entry of a tool.
 pub fn summary(tool: &dyn AnyTool) -> Value {
     json!({
         "name": tool.name(), "title": tool.title(), "toolset": tool.toolset().as_str(),
@@ -267,9 +267,9 @@ pub fn summary(tool: &dyn AnyTool) -> Value {
 }
 
 /// Makes an [`AnyTool`] of a [`Tool`].
-pub(crate) struct Plate<T>(pub(crate) PhantomData<T>);
+pub(crate) struct Erased<T>(pub(crate) PhantomData<T>);
 
-impl<T: Tool> AnyTool for Plate<T> {
+impl<T: Tool> AnyTool for Erased<T> {
     fn name(&self) -> &'static str {
         T::NAME
     }
@@ -355,7 +355,7 @@ impl<T: Tool> AnyTool for Plate<T> {
             {
                 answer[pages::NEXT_CURSOR] = next.into();
             }
-            // Metadata or a field has told of what a limit left out; a bare list has no room for it.
+            // Metadata or a field says what a limit left out; a bare list has no place for it.
             let is_bare = answer.is_array();
             for cut in cuts.iter().filter(|it| it.is_by_length || is_bare) {
                 ctx.remark(cut.to_text(has_cursor));

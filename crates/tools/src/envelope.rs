@@ -1,4 +1,4 @@
-//! Envelopes: the same result or error, in the words of each contract.
+//! Envelopes: results and errors in the format of each contract.
 
 use crate::Toolset;
 use kenning_core::{Code, Error, Result};
@@ -7,18 +7,18 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// An answer, ready for any door.
+/// A reply, ready for any transport.
 #[derive(Debug, Default)]
 pub struct Reply {
     /// What an MCP client shows: the contract's text.
     pub text: String,
     /// The contract's payload, unless it is bare text.
     pub value: Option<Value>,
-    /// What a caller should know beside the answer; not part of the contract's payload.
+    /// Remarks for the caller; not part of the contract's payload.
     pub remarks: Vec<String>,
     /// Set when the call failed.
     pub error: Option<Error>,
-    /// The HTTP status, where the contract has another than the error's code.
+    /// The HTTP status, if the contract's differs from the error's.
     pub status: Option<u16>,
 }
 
@@ -28,16 +28,16 @@ impl Reply {
         self.error.is_some()
     }
 
-    /// The payload for MCP's `structuredContent`, which is always an object of the tool's output schema:
-    /// an error is none.
+    /// The payload for MCP's `structuredContent`, which always matches the tool's output schema:
+    /// errors have none.
     pub fn structured(&self) -> Option<&Value> {
         let is_structured = |it: &&Value| it.is_object() && !self.is_error();
         self.value.as_ref().filter(is_structured)
     }
 
-    /// The answer as one JSON value, for REST and the command line.
+    /// The reply as one JSON value, for REST and the command line.
     ///
-    /// Bare text is the contract's own `content` list, so that every answer is JSON.
+    /// Plain text becomes the contract's own `content` list, so that every reply is JSON.
     pub fn to_json(&self) -> Value {
         match &self.value {
             Some(value) => value.clone(),
@@ -64,8 +64,8 @@ pub(crate) fn wrap(toolset: Toolset, result: Result<Value>, took: Duration) -> R
     }
 }
 
-/// kg: `{success, data, metadata}` with the time it took; on error `{success, error, metadata}`, where
-/// the remedy stands beside the contract's own text.
+/// kg: `{success, data, metadata}` with the time it took; on error `{success, error, metadata}`, with
+/// the hint beside the contract's own text.
 fn kg(result: Result<Value>, took: Duration) -> Reply {
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     let (value, error) = match result {
@@ -98,7 +98,7 @@ fn kg(result: Result<Value>, took: Duration) -> Reply {
     }
 }
 
-/// koi: pretty JSON of the API's answer, or bare text; on error the message.
+/// koi: pretty JSON of the API's answer, or plain text; on error the message.
 fn koi(result: Result<Value>) -> Reply {
     match result {
         Ok(Value::String(text)) => Reply {
@@ -118,7 +118,7 @@ fn koi(result: Result<Value>) -> Reply {
     }
 }
 
-/// What an error of kiwi repeats of the call: which item, and what was to be done with it.
+/// The fields of the call that an error of kiwi repeats: item and action.
 pub(crate) fn asked(toolset: Toolset, arguments: &Value) -> Map<String, Value> {
     let mut asked = Map::new();
     if toolset == Toolset::Kiwi {
@@ -131,7 +131,7 @@ pub(crate) fn asked(toolset: Toolset, arguments: &Value) -> Map<String, Value> {
     asked
 }
 
-/// kiwi: `{error, item_type, action, item_id, message}` and what belongs to the error.
+/// kiwi: `{error, item_type, action, item_id, message}` and the error's own fields.
 pub(crate) fn kiwi_error(
     error: Error,
     asked: Map<String, Value>,
@@ -150,7 +150,7 @@ pub(crate) fn kiwi_error(
         body.insert("hint".to_owned(), hint.as_str().into());
     }
     body.extend(details);
-    // The contract tells what is missing from what is there and wrong.
+    // The contract distinguishes missing from wrong fields.
     let status = match error.code {
         Code::InvalidInput if error.is_missing => Some(400),
         Code::InvalidInput | Code::Conflict => Some(422),
@@ -166,7 +166,7 @@ pub(crate) fn kiwi_error(
     }
 }
 
-/// kiwi: a body that is no call at all.
+/// kiwi: the error for a body that is not a call.
 pub fn malformed(error: Error) -> Reply {
     Reply {
         status: Some(400),
@@ -174,7 +174,7 @@ pub fn malformed(error: Error) -> Reply {
     }
 }
 
-/// kami: the tool's own text; where that is a JSON object, it is structured too.
+/// kami: the tool's own text; a JSON object is structured too.
 pub(crate) fn kami(run: ToolRun) -> Reply {
     match run.result {
         Ok(text) => {
@@ -187,7 +187,7 @@ pub(crate) fn kami(run: ToolRun) -> Reply {
         }
         Err(text) => {
             let code = run.code.unwrap_or(Code::Internal);
-            // A failure of the tool is an answer to whoever called it, never a fault of the protocol.
+            // A failure of the tool is a reply to its caller, never a protocol error.
             let code = if code == Code::Internal {
                 Code::Unavailable
             } else {
@@ -202,7 +202,7 @@ pub(crate) fn kami(run: ToolRun) -> Reply {
     }
 }
 
-/// omi: the bare value; where there is none, `ok`; on error the contract's name for it and the
+/// omi: the bare value, or `ok` if there is none; on error the contract's name for it and the
 /// message.
 fn omi(result: Result<Value>) -> Reply {
     match result {

@@ -1,4 +1,4 @@
-//! Arguments, checked: an error names the field, the value and the remedy.
+//! Parses arguments: an error names the field, the value and the remedy.
 
 use crate::schema;
 use kenning_core::{Error, Result};
@@ -6,8 +6,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// Refuses arguments that are nested deeper than anything that is stored, whatever the tool does with
-/// them.
+/// Refuses arguments that are nested deeper than anything that can be stored.
 pub(crate) fn check_depth(arguments: &Value) -> Result<()> {
     match arguments {
         Value::Object(fields) => kenning_engine::check_json_depth("the arguments", fields),
@@ -47,7 +46,7 @@ pub(crate) fn parse<T: DeserializeOwned + JsonSchema>(arguments: Value) -> Resul
     })
 }
 
-/// The types of Rust are nothing that a caller knows.
+/// Replaces Rust types in messages by common words.
 fn in_plain_words(message: String) -> String {
     let Some((before, expected)) = message.rsplit_once("expected ") else {
         return message;
@@ -60,7 +59,7 @@ fn in_plain_words(message: String) -> String {
     format!("{before}expected {word}")
 }
 
-/// The first required argument that was not given, unless something was given that nobody asked for.
+/// The first required argument that is missing, unless an unknown one was given.
 fn missing<T: JsonSchema>(given: &[String]) -> Option<String> {
     let schema = schema::of_input::<T>();
     if given
@@ -85,7 +84,7 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// ``takes `path` (string, required), `limit` (integer)``: what would have been right.
+/// ``takes `path` (string, required), `limit` (integer)``: the correct arguments.
 fn fields<T: JsonSchema>() -> String {
     let schema = schema::of_input::<T>();
     let required: Vec<&str> = schema["required"]

@@ -1,9 +1,9 @@
-//! The board: every tool, declared once.
+//! The tool table: every tool, declared once.
 //!
 //! A tool is a file with a unit struct, an `Input`, an `Output` and a `call`; [`TOOLS`] lists them in
-//! the order in which they are shown. Doors derive everything else from that table: the MCP listing,
-//! `POST /tools/{name}`, the command line, the OpenAPI document, the manual, the permission a call
-//! needs. The board knows no transport and no storage; it knows the engine.
+//! the order in which they are shown. Everything else is derived from that table: the MCP listing,
+//! `POST /tools/{name}`, the command line, the OpenAPI document, the manual, the permission that a
+//! call needs. This crate knows no transport and no storage; it knows the engine.
 //!
 //! To add a tool: write `crates/tools/src/<toolset>/<name>.rs`, name the module in the folder's
 //! `mod.rs`, add a row to [`TOOLS`].

@@ -1,11 +1,11 @@
-//! Counters, in the text form of Prometheus.
+//! Counters in the Prometheus text format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What was called, how often, how long it took.
+/// Counts of calls, errors and times.
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<BTreeMap<&'static str, Count>>);
 

@@ -1,18 +1,18 @@
-//! Names that somebody may have meant: a slip of the finger should cost one call, not a search.
+//! Proposes similar names, so that a typing error costs one call and not a search.
 
-/// How alike two names must be, from 0 to 1.
+/// The least similarity of two names, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.75;
-/// At most so many are proposed.
+/// At most this many are proposed.
 const PROPOSED_MAX: usize = 3;
-/// A longer text is no name.
+/// A longer text is not a name.
 const NAME_CHARS_MAX: usize = 100;
 
-/// The known names that are nearest to one that is not known, best first.
+/// The known names most similar to an unknown one, best first.
 pub fn names(asked: &str, known: impl IntoIterator<Item = String>) -> Vec<String> {
     if asked.is_empty() || asked.chars().nth(NAME_CHARS_MAX).is_some() {
         return Vec::new();
     }
-    // `kg-query` and `KG_Query` are slips too.
+    // `kg-query` and `KG_Query` are similar to `kg_query` too.
     let plain = |text: &str| text.to_lowercase().replace(['-', ' ', '.'], "_");
     let wanted = plain(asked);
     let alike = |name: &str| strsim::normalized_damerau_levenshtein(&wanted, &plain(name));

@@ -1,37 +1,37 @@
-//! No answer is longer than a model can read at once.
+//! No reply is longer than a model can read at once.
 //!
-//! An answer that would be longer is cut in its longest list or text, and says so: which field, how much of
-//! it is shown, and the `cursor` with which the same call goes on from there. A cursor is a field and a
-//! place in it, so nothing is kept between calls. A tool that can begin in the middle of its list asks
-//! [`Call::skip`] for the place; of every other the answer is made whole and then begun there.
+//! A longer reply is cut in its longest list or text, and says so: which field, how much of it is
+//! shown, and the `cursor` with which the same call continues. A cursor is a field and a position in
+//! it, so nothing is kept between calls. A tool that can start in the middle of its list asks
+//! [`Call::skip`] for the position; for every other tool the reply is made as a whole and then cut.
 
 use crate::{Call, Effect};
 use kenning_core::{Error, Result};
 use serde_json::{Map, Value, json};
 
-/// What is left of that for the envelope and the remarks.
+/// Reserved for the envelope and the remarks.
 const MARGIN_CHARS: usize = 4_000;
 
-/// Shorter than this nothing is cut further.
+/// Nothing is cut to less than this.
 const LEAST_CHARS: usize = 200;
 
-/// Of what is longer than this, and was in the answer before, little is shown again.
+/// Longer values that were in the reply before are shown only in part.
 const SEEN_CHARS: usize = 2_000;
 
-/// What every tool that only looks takes beside its own arguments.
+/// The argument that every read-only tool accepts in addition to its own.
 pub(crate) const CURSOR: &str = "cursor";
 
-/// Where a tool's own list goes on, in answers that are objects without metadata.
+/// Where a tool's own list continues, in replies that are objects without metadata.
 pub(crate) const NEXT_CURSOR: &str = "next_cursor";
 
-/// The place in a list or a text from which an answer goes on.
+/// The place in a list or a text where a reply continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
     field: String,
     offset: usize,
 }
 
-/// A list that its tool began in the middle.
+/// A list that its tool started in the middle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     field: String,
@@ -40,7 +40,7 @@ pub(crate) struct Window {
     has_more: bool,
 }
 
-/// What was cut.
+/// A list or text that was cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     field: String,
@@ -48,9 +48,9 @@ pub(crate) struct Cut {
     shown: usize,
     total: Option<usize>,
     is_text: bool,
-    /// Whether the length of the answer is the reason, and not the limit that the caller chose.
+    /// Whether it was cut because of its length, and not by the caller's limit.
     pub(crate) is_by_length: bool,
-    /// Whether a cursor can lead there: not into an entry of a list that was begun in the middle.
+    /// Whether a cursor can reach it: not inside an entry of a list that was started in the middle.
     is_reachable: bool,
 }
 
@@ -64,8 +64,8 @@ impl Cursor {
 }
 
 impl Call<'_> {
-    /// How many of the list of this name the caller has seen already. The name is the path of the list in
-    /// the answer: `data.nodes`.
+    /// How many entries of this list the caller has seen. The name is the path of the list in the
+    /// reply: `data.nodes`.
     pub(crate) fn skip(&self, field: &str) -> usize {
         let known = self.cursor.as_ref().filter(|it| it.field == field);
         let skipped = known.map_or(0, |it| it.offset);
@@ -78,7 +78,7 @@ impl Call<'_> {
         skipped
     }
 
-    /// The same for lists that go on together: a cursor in one of them is a cursor in all.
+    /// The same for lists that continue together: a cursor in one of them is a cursor in all.
     pub(crate) fn skip_together(&self, fields: &[&str]) -> usize {
         let cursor = self.cursor.as_ref();
         let known = cursor.filter(|it| fields.contains(&it.field.as_str()));
@@ -93,14 +93,14 @@ impl Call<'_> {
         skipped
     }
 
-    /// What a caller sees of a list that is there as a whole: so many, from where the cursor says.
+    /// A page of a complete list: at most `limit` entries, from the cursor on.
     pub(crate) fn part<T>(&self, field: &str, all: Vec<T>, limit: usize) -> Vec<T> {
         let skip = self.skip(field);
         self.of_all(field, all.len());
         all.into_iter().skip(skip).take(limit).collect()
     }
 
-    /// Whether there is more in a list of which nobody knows how long it is.
+    /// Says whether a list of unknown length has more.
     pub(crate) fn more(&self, field: &str, has_more: bool) {
         let mut windows = self.windows.borrow_mut();
         if let Some(it) = windows.iter_mut().find(|it| it.field == field) {
@@ -108,7 +108,7 @@ impl Call<'_> {
         }
     }
 
-    /// How many there are in that list in all.
+    /// Says how many entries that list has in total.
     pub(crate) fn of_all(&self, field: &str, total: usize) {
         let mut windows = self.windows.borrow_mut();
         if let Some(it) = windows.iter_mut().find(|it| it.field == field) {
@@ -117,7 +117,7 @@ impl Call<'_> {
     }
 }
 
-/// Takes the cursor out of the arguments of a tool that only looks.
+/// Removes the cursor from the arguments of a read-only tool.
 pub(crate) fn taken(effect: Effect, arguments: &mut Value) -> Result<Option<Cursor>> {
     if effect != Effect::Read {
         return Ok(None);
@@ -136,12 +136,13 @@ pub(crate) fn taken(effect: Effect, arguments: &mut Value) -> Result<Option<Curs
 
 fn unknown(text: &str) -> Error {
     let text: String = text.chars().take(60).collect();
-    Error::invalid(format!("`cursor`: `{text}` is none that an answer gave")).hint(
-        "give the `cursor` of an answer that was cut, with the same arguments, or leave it out",
-    )
+    Error::invalid(format!(
+        "`cursor`: `{text}` is not a cursor from an earlier answer"
+    ))
+    .hint("give the `cursor` of an answer that was cut, with the same arguments, or leave it out")
 }
 
-/// The schema of it, for a tool that only looks.
+/// Adds it to the schema of a read-only tool.
 pub(crate) fn add_to_schema(effect: Effect, schema: &mut Value) {
     if effect != Effect::Read {
         return;
@@ -154,7 +155,7 @@ pub(crate) fn add_to_schema(effect: Effect, schema: &mut Value) {
     }
 }
 
-/// Begins an answer where the cursor says, cuts it to what can be read at once, and tells what was cut.
+/// Starts a reply at the cursor, cuts it to what can be read at once, and says what was cut.
 pub(crate) fn fit(
     answer: &mut Value,
     cursor: Option<&Cursor>,
@@ -239,7 +240,7 @@ fn is_in_begun_list(field: &str, skipped: &dyn Fn(&str) -> usize) -> bool {
 }
 
 impl Cut {
-    /// For metadata.
+    /// As JSON, for metadata.
     pub(crate) fn to_json(&self, has_cursor: bool) -> Value {
         let mut out = json!({ "field": self.field, "shown": self.shown, "from": self.skipped });
         if let Some(total) = self.total {
@@ -255,7 +256,7 @@ impl Cut {
         format!("{}:{}", self.field, self.skipped + self.shown)
     }
 
-    /// For people and models.
+    /// As text, for people and models.
     pub(crate) fn to_text(&self, has_cursor: bool) -> String {
         let Self {
             field,
@@ -282,15 +283,15 @@ impl Cut {
     }
 }
 
-/// Where an answer goes on whose tool began its lists in the middle: what was not shown of any of them is
-/// shown next.
+/// The cursor of a reply whose tool started its lists in the middle: the first entries that were not
+/// shown.
 pub(crate) fn next_cursor(cuts: &[Cut], windows: &[Window]) -> Option<String> {
     let is_begun = |it: &&Cut| windows.iter().any(|window| window.field == it.field);
     let own = cuts.iter().filter(is_begun);
     own.min_by_key(|it| it.skipped + it.shown).map(Cut::cursor)
 }
 
-/// What lies at a path of names in an answer; an answer that is a list or a text itself is `answer`.
+/// The value at a path of names in a reply; a reply that is itself a list or a text is `answer`.
 fn at<'a>(answer: &'a Value, field: &str) -> Option<&'a Value> {
     if field == WHOLE {
         return Some(answer);
@@ -319,7 +320,7 @@ fn at_mut<'a>(answer: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     Some(found)
 }
 
-/// The name of an answer that is a list or a text itself.
+/// The name of a reply that is itself a list or a text.
 pub(crate) const WHOLE: &str = "answer";
 
 fn begin(answer: &mut Value, cursor: &Cursor) -> Result<()> {
@@ -340,7 +341,7 @@ fn begin(answer: &mut Value, cursor: &Cursor) -> Result<()> {
     Ok(())
 }
 
-/// A list's length that stands beside it, or in the metadata, is what is shown.
+/// Corrects a length that is given beside the list, or in the metadata.
 fn recount(answer: &mut Value, field: &str, before: usize, after: usize) {
     let fix = |it: Option<&mut Value>| {
         if let Some(it) = it.filter(|it| it.as_u64() == Some(before as u64)) {
@@ -378,7 +379,7 @@ fn shorten(
     going_on: Option<&str>,
     told: &mut dyn FnMut(&str, usize, usize, bool),
 ) -> Result<()> {
-    // Each round cuts one list or text to what is left for it, so few are needed.
+    // Each round cuts one list or text, so few are needed.
     for _ in 0..64 {
         let chars = length(answer, is_pretty);
         if chars <= budget {
@@ -394,7 +395,7 @@ fn shorten(
             break;
         };
         let field = longest.field.clone();
-        // Lengths are those of the compact form, of which the pretty one is a multiple.
+        // Lengths are measured in compact JSON; the pretty form is proportional.
         let compact = length(answer, false);
         let excess = (chars - budget) * compact / chars + 1;
         let room = longest.chars.saturating_sub(excess).max(LEAST_CHARS / 2);
@@ -416,7 +417,7 @@ fn shorten(
                     used += it.to_string().chars().count() + 1;
                     used <= room
                 });
-                // One is always shown; its own texts are cut next.
+                // One entry is always shown; its own texts are cut next.
                 let shown = fitting.count().max(1);
                 items.truncate(shown);
                 told(&field, before, shown, false);
@@ -435,7 +436,7 @@ fn shorten(
     )
 }
 
-/// The lists and texts that are not parts of others. A list of one is looked into.
+/// The lists and texts that are not parts of others. A list with one entry is searched too.
 fn gather(value: &Value, path: &str, depth: usize, all: &mut Vec<Longest>) {
     let field = || {
         if path.is_empty() {
@@ -474,7 +475,7 @@ fn gather(value: &Value, path: &str, depth: usize, all: &mut Vec<Longest>) {
     }
 }
 
-/// What belongs to an error, in half of what an answer may be.
+/// Cuts the fields of an error to half of what a reply may have.
 pub(crate) fn fit_details(
     details: Map<String, Value>,
     chars_max: Option<usize>,
@@ -493,7 +494,7 @@ pub(crate) fn fit_details(
     }
 }
 
-/// The beginning of a text that no call can go on with, and a remark if it is not the whole.
+/// The beginning of a text without a cursor, and a remark if it was cut.
 pub(crate) fn fit_text(text: &mut String, chars_max: Option<usize>) -> Option<String> {
     let chars_max = chars_max?;
     let end = text.char_indices().nth(chars_max)?.0;
@@ -504,7 +505,7 @@ pub(crate) fn fit_text(text: &mut String, chars_max: Option<usize>) -> Option<St
     ))
 }
 
-/// The cuts as the metadata of the graph's tools tells them.
+/// The cuts in the form of the graph tools' metadata.
 pub(crate) fn metadata(cuts: &[Cut], has_cursor: bool) -> Map<String, Value> {
     let mut out = Map::new();
     let all: Vec<Value> = cuts.iter().map(|it| it.to_json(has_cursor)).collect();

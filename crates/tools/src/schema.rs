@@ -1,11 +1,11 @@
-//! Schemas as a client should see them: no word that a model pays for and nobody reads.
+//! JSON Schemas for clients, without words that cost tokens and help nobody.
 
 use kenning_text::line::one_line;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// What a value of the type is when it is read.
+/// The schema of a type for reading.
 fn generate<T: JsonSchema>() -> Map<String, Value> {
     generate_with::<T>(SchemaSettings::draft2020_12())
 }
@@ -22,7 +22,7 @@ fn generate_with<T: JsonSchema>(settings: SchemaSettings) -> Map<String, Value> 
     }
 }
 
-/// `uint32` and the like are no formats of JSON Schema: validators of clients warn of each.
+/// `uint32` and the like are not formats of JSON Schema: validators of clients warn about each.
 fn drop_number_formats(schema: &mut Value) {
     const FORMATS: [&str; 4] = ["uint", "int", "double", "float"];
     match schema {
@@ -50,7 +50,7 @@ pub(crate) fn description<T: JsonSchema>() -> String {
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The schema of arguments. The description stands beside it, in the tool's own.
+/// The schema of arguments. The description is kept separately.
 pub(crate) fn of_input<T: JsonSchema>() -> Value {
     let mut schema = generate::<T>();
     for name in ["$schema", "title", "description"] {
@@ -64,7 +64,7 @@ pub(crate) fn of_input<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The schema of a request over HTTP, which tells what may be null from what may only be absent.
+/// The schema of an HTTP request, which distinguishes null from absent.
 pub(crate) fn of_request<T: JsonSchema>() -> Value {
     Value::Object(generate::<T>())
 }
@@ -93,13 +93,13 @@ fn drop_null(schema: &mut Value) {
     }
 }
 
-/// The schema of an answer, if it is an object: of what is written, so that a field that is left out
-/// when it is empty is not required, and clients that validate accept the answer.
+/// The schema of a reply, if it is an object: a field that is left out when empty is not required, so
+/// that clients that validate accept the reply.
 pub(crate) fn of_output<T: JsonSchema>() -> Option<Value> {
     let mut schema = generate_with::<T>(SchemaSettings::draft2020_12().for_serialize());
     schema.remove("$schema");
     schema.remove("title");
-    // One of several objects is an object too, and clients want to be told so.
+    // One of several objects is an object too, and clients expect to be told.
     let is_object = |it: &Value| it.get("type").is_some_and(|it| it == "object");
     let choices = schema.get("anyOf").and_then(Value::as_array);
     if choices.is_some_and(|it| !it.is_empty() && it.iter().all(is_object)) {

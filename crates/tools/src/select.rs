@@ -1,21 +1,22 @@
-//! Which tools a server shows.
+//! Selects the tools that a server lists.
 
 use crate::{AnyTool, Effect, TOOLS, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::kami::ToolFunction;
 
-/// What `--toolsets`, `--tools`, `--exclude-tools` and `--read-only` said.
+/// The values of `--toolsets`, `--tools`, `--exclude-tools` and `--read-only`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Toolsets to show; empty means all that are on by default. `all` is accepted too.
+    /// Toolsets to list; empty means all that are on by default. `all` is accepted too.
     pub toolsets: Vec<String>,
-    /// Single tools to show, in addition to the toolsets that were named; alone, nothing but them.
+    /// Single tools to list, in addition to the named toolsets; without toolsets, only these.
     pub tools: Vec<String>,
     /// Tools to hide.
     pub exclude_tools: Vec<String>,
     /// Only tools that change nothing.
     pub read_only: bool,
-    /// Whether installed tools are shown under names without dots, for clients that take none.
+    /// Whether installed tools are listed under names without dots, for clients that do not accept
+    /// dots.
     pub safe_names: bool,
 }
 
@@ -23,7 +24,7 @@ pub struct Selection {
 const LEAN: &str = "lean";
 
 impl Selection {
-    /// Whether the tools of a toolset are among those that were asked for, shown or not.
+    /// Whether a toolset is selected, listed or not.
     pub fn has(&self, toolset: Toolset) -> bool {
         let named = |name: &str| self.toolsets.iter().any(|it| it == name);
         let everything = self.toolsets.is_empty() && self.tools.is_empty();
@@ -90,7 +91,7 @@ impl Selection {
 }
 
 fn names_installed(list: &[String], tool: &ToolFunction) -> bool {
-    // A name of the table means that tool, whatever an installed one could be called.
+    // A name of the table means that tool, whatever an installed one is called.
     let is_ours = |name: &String| TOOLS.iter().any(|it| it.name() == name);
     let is_safe_name = |it: &String| tool.safe_names.contains(it) && !is_ours(it);
     list.iter()

@@ -1,13 +1,13 @@
 //! The table. Its order is the order of every listing.
 
-use crate::declare::{AnyTool, Plate, Tool};
+use crate::declare::{AnyTool, Erased, Tool};
 use crate::{kg, kg_extra, kiwi, koi, omi, omi_extra};
 use std::marker::PhantomData;
 
 macro_rules! tools {
     ($($tool:path),* $(,)?) => {
         /// Every tool, in the order in which they are listed.
-        pub const TOOLS: &[&dyn AnyTool] = &[$(&Plate::<$tool>(PhantomData)),*];
+        pub const TOOLS: &[&dyn AnyTool] = &[$(&Erased::<$tool>(PhantomData)),*];
 
         // Two tools of one name do not compile.
         const _: () = assert_distinct(&[$(<$tool as Tool>::NAME),*]);
@@ -78,7 +78,7 @@ const fn assert_distinct(names: &[&str]) {
         while j < names.len() {
             assert!(
                 !equal(names[i].as_bytes(), names[j].as_bytes()),
-                "two tools have one name"
+                "two tools have the same name"
             );
             j += 1;
         }

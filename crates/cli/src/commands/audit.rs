@@ -26,7 +26,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     }
 }
 
-/// A file of checkpoints, one a space, has no more bytes.
+/// The most bytes of a file of checkpoints.
 const CHECKPOINTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 fn checkpoint(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
@@ -78,7 +78,7 @@ fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
     let mut spaces = vec![settings.space.clone()];
     if matches.get_flag("all-spaces") {
         spaces = engine.spaces()?;
-        // One that was there when its checkpoint was signed and is not now has been removed.
+        // A space that existed when its checkpoint was signed and does not now was removed.
         let kept = since.iter().flat_map(|it| it.spaces()).cloned();
         spaces.extend(kept);
         spaces.sort_unstable();
@@ -198,7 +198,7 @@ fn say_clean(n_events: u64, n_unchecked: u64) {
     }
 }
 
-/// Whether the database holds our tables and nothing else.
+/// Checks that the database contains our tables and nothing else.
 fn verify_schema(engine: &Engine, settings: &Settings) -> Result<bool> {
     let faults = engine.schema_faults()?;
     if settings.json && !faults.is_empty() {

@@ -32,10 +32,10 @@ pub(crate) fn list(settings: &Settings) -> Result<u8> {
 pub(crate) fn by_name(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let name: &String = matches
         .get_one("name")
-        .ok_or_else(|| Error::invalid("no tool named"))?;
+        .ok_or_else(|| Error::invalid("the name of the tool is missing"))?;
     let text: &String = matches
         .get_one("json")
-        .ok_or_else(|| Error::invalid("no arguments"))?;
+        .ok_or_else(|| Error::invalid("the arguments are missing"))?;
     let text = if text == "-" {
         tool_args::read_stdin()?
     } else {
@@ -80,7 +80,7 @@ pub(crate) fn by_flags(
     )
 }
 
-/// The project of the command line is the one that an item is loaded into.
+/// An item is loaded into the project of the command line.
 fn add_project(settings: &Settings, arguments: &mut Value) {
     let into_project = arguments
         .get("destination")
@@ -112,7 +112,7 @@ pub(super) fn call(
     }
     let bar = progress::bar("working");
     let mut caller = progress::watched(owner(settings), &bar);
-    // A terminal or a file takes any length.
+    // A terminal or a file has no limit of length.
     caller.answer_chars_max = None;
     let reply = board.call(name, arguments, &caller).ok_or_else(|| {
         let near = near::sentence(&board.near(name));
@@ -127,7 +127,7 @@ pub(super) fn call(
     Ok(show(&reply, as_json))
 }
 
-/// Who types the name of a tool need not name its toolset, if nothing else was selected.
+/// A tool is found by its name in every toolset, if nothing else was selected.
 fn shown(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     let selection = &mut settings.selection;
@@ -137,7 +137,7 @@ fn shown(settings: &Settings) -> Settings {
     settings
 }
 
-/// An answer is data; an error that has an envelope of its contract is data too.
+/// A reply is data; an error with an envelope of its contract is data too.
 fn show(reply: &Reply, as_json: bool) -> u8 {
     reply.remarks.iter().for_each(|it| output::remark(it));
     if let Some(cursor) = reply.value.as_ref().and_then(cursor) {
@@ -160,14 +160,14 @@ fn show(reply: &Reply, as_json: bool) -> u8 {
     0
 }
 
-/// Where a list goes on of which an answer shows a part.
+/// The cursor of a reply that shows only a part of a list.
 fn cursor(answer: &Value) -> Option<&str> {
     let cut = answer["metadata"]["truncated"].as_array();
     let cut = cut.and_then(|all| all.iter().find_map(|it| it["cursor"].as_str()));
     answer["next_cursor"].as_str().or(cut)
 }
 
-/// What a program that failed wrote, for whoever reads no JSON.
+/// Shows the output of a failed program, unless JSON was asked for.
 fn show_what_was_said(envelope: &Value) {
     for name in ["stdout", "stderr"] {
         let said = envelope[name].as_str().map(str::trim_end);
@@ -181,14 +181,14 @@ pub(super) fn confirm(name: &str) -> Result<()> {
     confirm_that(&format!("`{name}` removes something"))
 }
 
-/// Asks on a terminal; anywhere else only `--yes` is an answer.
+/// Asks on a terminal; elsewhere `--yes` is required.
 pub(super) fn confirm_that(what: &str) -> Result<()> {
-    let refused = || Error::denied(what).hint("say `--yes`");
+    let refused = || Error::denied(what).hint("confirm with `--yes`");
     if !std::io::stdin().is_terminal() {
         return Err(refused());
     }
     let mut err = std::io::stderr();
-    // Without a prompt the answer below is still asked for.
+    // Without a prompt the answer is still read.
     drop(write!(err, "{what}. Go on? [y/N] ").and_then(|()| err.flush()));
     let mut answer = String::new();
     std::io::stdin()

@@ -1,7 +1,7 @@
-//! Prompts that only tell an agent to go on with its work: `commit and push`, `rename the variable`.
+//! Recognizes prompts that only tell an agent to continue: `commit and push`, `rename the variable`.
 //!
-//! Their words are in half of all memories and say nothing about which one is wanted. So a memory is given
-//! with such a prompt only if it has every word of it.
+//! Their words are in half of all memories and do not say which one is relevant. So a memory is given
+//! with such a prompt only if it contains every word of it.
 
 /// What is done to code and files, and what it is done to.
 const CHORES: &[&str] = &[
@@ -55,7 +55,7 @@ const AROUND: &[&str] = &[
     "this", "that", "these", "those", "to", "you", "can", "could", "also", "just", "first",
 ];
 
-/// Words with which a sum is asked for.
+/// Words of arithmetic questions.
 const SUM: &[&str] = &[
     "what",
     "whats",
@@ -67,7 +67,7 @@ const SUM: &[&str] = &[
     "s",
 ];
 
-/// The words of a prompt that is nothing but a chore or a sum; `None` for every other.
+/// The words of a prompt that is only a chore or a sum; `None` for every other.
 pub(super) fn words_of_chore(prompt: &str) -> Option<Vec<String>> {
     if is_sum(prompt) {
         return Some(vec![prompt.trim().to_lowercase()]);

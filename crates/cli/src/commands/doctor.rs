@@ -1,7 +1,6 @@
 //! `kenning doctor`
 //!
-//! It is what errors point to, so it has something to say even where nothing can be opened, and it makes
-//! nothing: whoever looks where there is no store still has none afterwards.
+//! Errors refer to it, so it reports something even if nothing can be opened, and it creates nothing.
 
 use crate::{Host, Settings, StoreLook, output, owner};
 use kenning_core::{Code, Error, Result};
@@ -23,7 +22,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
     if exists {
         let looked = host.open(settings).and_then(|engine| {
             let mut opened = engine.doctor()?;
-            // What `omi audit` ends with 9 for is not well here.
+            // A fault for which `omi audit` exits with 9 is reported here too.
             for fault in engine.omi().context_faults(&owner(settings))? {
                 opened
                     .faults

@@ -26,49 +26,49 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// How long the client waits at most.
+/// The default limit of a hook's time.
 const BUDGET_DEFAULT: Duration = Duration::from_millis(100);
 
-/// How long NOW.md is waited for, however small the budget is. It is one small file.
+/// How long NOW.md is waited for, even with a smaller budget. It is one small file.
 const NOW_WAIT: Duration = Duration::from_secs(1);
 
-/// How long the client's message may take to come.
+/// How long the client's message may take.
 const INPUT_WAIT: Duration = Duration::from_secs(2);
 
 /// The largest message of a client.
 pub(super) const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The turn that no client knows: a hook that had too little time starts it.
+/// An internal turn: a hook that had too little time starts it.
 const RENEW_INDEX: &str = "renew-index";
 
-/// Memories at the beginning of a session, and with a prompt.
+/// The number of memories at the beginning of a session, and with a prompt.
 const MEMORIES_AT_START: usize = 10;
 const MEMORIES_WITH_PROMPT: usize = 5;
 
-/// What a memory may take of the context.
+/// The most characters of a memory in the context.
 const MEMORY_CHARS_MAX: usize = 600;
 
-/// A turn of a session.
+/// A point in a session at which a client runs a hook.
 pub(crate) struct Turn {
     /// Its name here.
     pub(crate) name: &'static str,
     /// The client's name for it.
     pub(crate) event: &'static str,
     about: &'static str,
-    /// Whether the client reads an answer, and what is said if it does not come in time.
+    /// Whether the client reads an answer, and the message if it does not come in time.
     speaks: bool,
     /// What is said without a store.
     at_once: fn(&Settings) -> Result<String>,
     answer: fn(&Scene<'_>) -> Result<Said>,
-    /// What is done when the client has its answer.
+    /// What is done after the client has its answer.
     afterwards: fn(&Scene<'_>) -> Result<()>,
 }
 
-/// What a turn says to the model; nothing where there is nothing to say.
+/// What a turn tells the model; empty if there is nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) context: String,
-    /// Whether the index that is kept lacks so much that somebody with more time should renew it.
+    /// Whether the stored index lacks so much that a process with more time should renew it.
     pub(super) is_far_behind: bool,
 }
 
@@ -112,14 +112,14 @@ pub(crate) const TURNS: &[Turn] = &[
     },
 ];
 
-/// What a turn works with.
+/// The input of a turn.
 struct Scene<'a> {
     engine: &'a Engine,
     caller: Caller,
-    /// What the client said.
+    /// The client's message.
     input: Value,
     read_only: bool,
-    /// When to stop completing the index.
+    /// When to stop updating the index.
     index_until: Instant,
 }
 
@@ -153,9 +153,9 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
     };
     let (sender, at_once) = channel();
     let theirs = settings.clone();
-    // Nobody listens where the rest was there in time.
+    // If the rest was in time, nobody listens.
     std::thread::spawn(move || drop(sender.send((turn.at_once)(&theirs))));
-    // How long a client takes to write its message is not our time.
+    // The time that a client takes to write its message does not count.
     let (sender, inputs) = channel();
     std::thread::spawn(move || drop(sender.send(read_input())));
     let input = inputs.recv_timeout(INPUT_WAIT);
@@ -172,7 +172,7 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
             output::say(&format!("kenning hook {name}: {error}"));
             let mut context = first_words(name, &at_once, until);
             if !context.is_empty() {
-                // Writing to a text cannot fail.
+                // Writing to a `String` cannot fail.
                 let _ = writeln!(context, "Kenning: memories were not searched: {error}");
             }
             (context, false)
@@ -205,15 +205,15 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
             "kenning hook {name}: the index stays incomplete: {cause}"
         ));
     }
-    // What is still to be written has the rest of the time.
+    // Pending writes get the rest of the time.
     if let Ok(Err(error)) = reports.recv_timeout(left(until)) {
         output::say(&format!("kenning hook {name}: {error}"));
     }
     0
 }
 
-/// Starts this program once more, with the same options, to renew the index. It outlives this process,
-/// and a client that ends the group of its hook does not reach it.
+/// Starts this program again, with the same options, to renew the index. It outlives this process,
+/// and is not in the process group that a client may end.
 #[expect(
     clippy::disallowed_methods,
     reason = "it is this program, and nothing that a caller named"
@@ -230,7 +230,7 @@ fn start_renewal(turn: &str) -> std::io::Result<()> {
     child.spawn().map(drop)
 }
 
-/// Nobody sees what becomes of it; the next hook that finds the index incomplete tries again.
+/// Errors are not shown; the next hook that finds the index incomplete tries again.
 fn renew(host: &dyn Host, settings: &Settings) -> u8 {
     let renewed = host
         .open(settings)
@@ -245,7 +245,7 @@ fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
-/// What is said without a store, which is there by now unless the disk hangs.
+/// What is said without a store; it is ready by now unless the disk hangs.
 fn first_words(name: &str, at_once: &Receiver<Result<String>>, until: Instant) -> String {
     match at_once.recv_timeout(left(until).max(NOW_WAIT)) {
         Ok(Ok(context)) => context,
@@ -263,7 +263,7 @@ fn budget() -> Duration {
     given.map_or(BUDGET_DEFAULT, Duration::from_millis)
 }
 
-/// Nobody listens any more when time is up, and then nothing need be sent.
+/// When time is up nobody listens any more, and nothing need be sent.
 fn work(
     host: &dyn Host,
     settings: &Settings,
@@ -287,7 +287,7 @@ fn work(
     }
 }
 
-/// Takes a turn in this process: says what there is to say, and does what comes afterwards.
+/// Runs a turn in this process: the answer, then what comes afterwards.
 pub(super) fn take_turn(
     engine: &Engine,
     settings: &Settings,
@@ -303,7 +303,7 @@ pub(super) fn take_turn(
         caller,
         input,
         read_only: settings.selection.read_only,
-        // The rest is for ranking.
+        // The rest of the time is for ranking.
         index_until: Instant::now() + left(until) * 3 / 5,
     };
     report((turn.answer)(&scene));
@@ -365,7 +365,7 @@ fn at_start(scene: &Scene<'_>) -> Result<Said> {
     })
 }
 
-/// After a compaction the session goes on.
+/// After a compaction the session continues.
 fn begin_session(scene: &Scene<'_>) -> Result<()> {
     if scene.read_only || scene.text("source") == Some("compact") {
         return Ok(());
@@ -393,7 +393,7 @@ fn with_prompt(scene: &Scene<'_>) -> Result<Said> {
 fn before_compaction(scene: &Scene<'_>) -> Result<Said> {
     refuse_read_only(scene)?;
     if scene.engine.omi().now_read(&scene.caller)?.is_some() {
-        // A client's word goes into the file, so only words that are known.
+        // The word of a client goes into the file, so only known words are accepted.
         let reason = match scene.text("trigger") {
             Some("manual") => Some("pre-compact, manual"),
             Some("auto") => Some("pre-compact, auto"),
@@ -413,18 +413,18 @@ fn at_end(scene: &Scene<'_>) -> Result<Said> {
 
 fn refuse_read_only(scene: &Scene<'_>) -> Result<()> {
     if scene.read_only {
-        return Err(Error::denied("nothing may be written").hint("start without `--read-only`"));
+        return Err(Error::denied("the store is read-only").hint("start without `--read-only`"));
     }
     Ok(())
 }
 
-/// Only what is relevant enough to be said unasked.
+/// Only memories that are relevant enough to be shown unasked.
 fn recalled(
     scene: &Scene<'_>,
     query: &str,
     limit: usize,
 ) -> Result<(Vec<RecalledMemory>, IndexState)> {
-    // `go on` and `thanks` ask for nothing, and an empty prompt neither.
+    // `go on` and `thanks` ask for nothing, nor does an empty prompt.
     if !asks_for_something(query) {
         return Ok((Vec::new(), IndexState::default()));
     }
@@ -443,7 +443,7 @@ fn left_off(now: &Now, is_as_written: bool) -> String {
     let mut said = String::new();
     let mut list = |name: &str, items: &[String]| {
         if !items.is_empty() {
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(said, "{name}: {}", items.join("; "));
         }
     };
@@ -471,7 +471,7 @@ fn left_off(now: &Now, is_as_written: bool) -> String {
     format!("{warning}Where the last session left off{when}:\n{said}")
 }
 
-/// What others stored is told as what it is: notes, and nobody's orders.
+/// Memories are introduced as notes, not as instructions.
 fn known(memories: &[RecalledMemory], partial: Option<Partial>) -> String {
     let mut out = String::new();
     if !memories.is_empty() {
@@ -494,7 +494,7 @@ fn known(memories: &[RecalledMemory], partial: Option<Partial>) -> String {
     out
 }
 
-/// The client's form; nothing where there is nothing to say.
+/// The client's format; `None` if there is nothing to say.
 fn answer(event: &str, context: &str) -> Option<String> {
     let context = context.trim_end();
     (!context.is_empty()).then(|| {

@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 /// The directory of the sockets, in the data directory.
 const FOLDER: &str = "serving";
 
-/// A hook that does not say what it wants holds a thread no longer than this.
+/// A hook that sends no request holds a thread at most this long.
 const READ_WAIT: Duration = Duration::from_secs(2);
 
-/// Hooks that are answered at once; more are refused, and answer themselves.
+/// At most this many hooks are answered at once; others are refused, and do the work themselves.
 const HOOKS_MAX: usize = 8;
 
-/// A hook has its answer in this time, or does not want it any more.
+/// A hook gets its answer within this time, or no longer wants it.
 const BUDGET_MAX: Duration = Duration::from_secs(60);
 
 /// Answers hooks until it is dropped.
@@ -36,15 +36,15 @@ pub struct HookServer {
 }
 
 impl HookServer {
-    /// Answers the hooks of these settings from now on. A server that cannot is a server all the same:
-    /// hooks then do their work themselves.
+    /// Answers the hooks of these settings from now on. If that fails, the server runs anyway: hooks
+    /// then do the work themselves.
     pub fn start(engine: &Arc<Engine>, settings: &Settings) -> Result<Self> {
         let dir = Dir::create(&settings.data)?.private_subdir(FOLDER)?;
         let name = format!("{}-{}.sock", fingerprint(settings), std::process::id());
-        // Left by a process of the same number that was killed.
+        // Left by a killed process with the same id.
         drop(dir.remove_socket(&name));
         let listener = dir.listen(&name)?;
-        // Whoever waits for a hook must not keep the store open.
+        // Waiting for a hook must not keep the store open.
         let (engine, settings) = (Arc::downgrade(engine), settings.clone());
         std::thread::spawn(move || listen(&listener, &engine, &settings));
         Ok(Self { dir, name })
@@ -53,7 +53,7 @@ impl HookServer {
 
 impl Drop for HookServer {
     fn drop(&mut self) {
-        // Whoever comes later finds nobody here, and removes it.
+        // A later hook finds nobody here, and removes it.
         drop(self.dir.remove_socket(&self.name));
     }
 }
@@ -99,7 +99,7 @@ fn answer(stream: &UnixStream, engine: &Engine, settings: &Settings) -> std::io:
     Ok(())
 }
 
-/// Asks a running server; `None` if there is none, or it does not take the question.
+/// Asks a running server; `None` if there is none, or it refuses.
 pub(super) fn ask(
     settings: &Settings,
     turn: &str,
@@ -130,7 +130,7 @@ fn ask_at(stream: &UnixStream, turn: &str, input: &Value, until: Instant) -> Opt
     let request = json!({ "turn": turn, "input": input, "budget_ms": budget_ms });
     let mut writer = stream;
     writeln!(writer, "{request}").ok()?;
-    // Who took the question answers in time or not at all, and the hook says so.
+    // A server that accepted the question answers in time or not at all, and the hook says so.
     stream
         .set_read_timeout(Some(left.max(Duration::from_millis(1))))
         .ok()?;

@@ -1,4 +1,4 @@
-//! `kenning kg export`: the graph in the forms of other programs, and as a picture.
+//! `kenning kg export`: the graph in the formats of other programs, and as an HTML page.
 
 use crate::{Host, Settings, output, owner};
 use clap::builder::PossibleValuesParser;
@@ -40,7 +40,7 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     let format = ExportFormat::ALL
         .into_iter()
         .find(|it| it.as_str() == wanted);
-    let format = format.ok_or_else(|| Error::invalid(format!("no form `{wanted}`")))?;
+    let format = format.ok_or_else(|| Error::invalid(format!("unknown format `{wanted}`")))?;
     let graph = host
         .open(settings)?
         .kg()

@@ -1,6 +1,6 @@
 //! `kenning kiwi run|sign|create|update|publish|delete|link|export`, and `kenning registry`.
 //!
-//! An action is a call of `execute`, so that it means the same as over every other door.
+//! An action is a call of `execute`, so that it means the same as over every other transport.
 
 use super::call;
 use crate::settings::{LISTEN_DEFAULT, ServeOptions};
@@ -135,7 +135,7 @@ fn action(name: &'static str, about: &'static str) -> Command {
     }
 }
 
-/// Runs one of them; `None` if it is none of them.
+/// Runs one of them; `None` for any other command.
 pub(crate) fn run(
     host: &dyn Host,
     settings: &Settings,
@@ -201,7 +201,7 @@ fn act(host: &dyn Host, settings: &Settings, action: &str, matches: &ArgMatches)
     call::call(host, settings, "execute", arguments, true, settings.json)
 }
 
-/// Signs every item that a pattern means, after a look at the list.
+/// Signs every item that matches a pattern, after showing the list.
 fn sign_many(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let word = |name: &str| matches.try_get_one::<String>(name).ok().flatten().cloned();
     if word("category").is_some() {
@@ -286,9 +286,9 @@ fn sign_many(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Resu
 fn export(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let to: &PathBuf = matches
         .get_one("skills")
-        .ok_or_else(|| Error::invalid("no directory"))?;
+        .ok_or_else(|| Error::invalid("the directory is missing"))?;
     let to = std::path::absolute(to)
-        .map_err(|cause| Error::invalid("`--skills` is no path").because(cause))?;
+        .map_err(|cause| Error::invalid("`--skills` is not a valid path").because(cause))?;
     let replace = matches.get_flag("force");
     let engine = host.open(settings)?;
     let done = engine
@@ -369,7 +369,7 @@ pub(crate) fn registry(host: &dyn Host, settings: &Settings, matches: &ArgMatche
     if what == "serve" {
         let selection = Selection {
             toolsets: vec!["kiwi".to_owned()],
-            // Whoever may pull items may not search through everything else.
+            // A client that may pull items may not search everything else.
             exclude_tools: ["search", "load", "execute", "help"]
                 .map(ToOwned::to_owned)
                 .into(),

@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// So much longer than a call of a tool a command may take.
+/// How much longer a command may take than a call of a tool.
 const PATIENCE: Duration = Duration::from_secs(3_600);
 
-/// An export of another server may be so large.
+/// The largest export of another server.
 const EXPORT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// The commands here that the KOI API has routes for.
@@ -30,19 +30,23 @@ pub(crate) fn commands() -> Vec<Command> {
     };
     vec![
         Command::new("merge")
-            .about("Say that two entities are one; `unmerge` takes it back")
+            .about("Merge two entities; `unmerge` reverts it")
             .arg(word(
                 "from",
                 "ENTITY",
-                "A URI or name: who is the other one",
+                "The entity to merge, by URI or name",
             ))
-            .arg(word("into", "ENTITY", "A URI or name: who stays")),
+            .arg(word(
+                "into",
+                "ENTITY",
+                "The entity that remains, by URI or name",
+            )),
         Command::new("unmerge")
-            .about("Take a merge back: both are there again, as they would be without it")
+            .about("Revert a merge: both entities exist again, as they would without it")
             .arg(word(
                 "from",
                 "ENTITY",
-                "The URI or the name of who was merged",
+                "The entity that was merged, by URI or name",
             )),
         Command::new("veto")
             .about("Say that a label does not mean an entity, however alike they are")
@@ -54,12 +58,12 @@ pub(crate) fn commands() -> Vec<Command> {
             .arg(word(
                 "entity",
                 "ENTITY",
-                "The URI or name of whom it does not mean",
+                "The entity that it does not mean, by URI or name",
             ))
             .arg(
                 Arg::new("undo")
                     .long("undo")
-                    .help("Take the veto back")
+                    .help("Revert the veto")
                     .action(ArgAction::SetTrue),
             ),
         Command::new("forget")
@@ -146,7 +150,7 @@ pub(crate) fn commands() -> Vec<Command> {
     ]
 }
 
-/// Runs one of them; `None` if it is none of them.
+/// Runs one of them; `None` for any other command.
 pub(crate) fn run(
     host: &dyn Host,
     settings: &Settings,
@@ -156,7 +160,7 @@ pub(crate) fn run(
     commands().iter().find(|it| it.get_name() == name)?;
     Some(host.open(settings).and_then(|engine| {
         let mut caller = owner(settings);
-        // Somebody who imports a large graph waits for it.
+        // A person who imports a large graph waits for it.
         caller.deadline += PATIENCE;
         if ![ADD_REPO, REMOVE_REPO].contains(&name) && engine.koi().far_server(&caller.principal.space)?.is_some() {
             let endpoint = env_vars::KOI_API_ENDPOINT;
@@ -294,7 +298,7 @@ fn named(name: &str, uri: &str) -> String {
     }
 }
 
-/// Who was merged, and into whom.
+/// The merged entity, and the one that remains.
 fn ends(merged: &MergedEntity) -> (String, String) {
     (
         named(&merged.name, &merged.uri),
@@ -399,8 +403,8 @@ fn import(engine: &Engine, caller: &Caller, as_json: bool, matches: &ArgMatches)
         let (dir, file) = kenning_vault::split(path)?;
         let bytes = dir.read(&file, EXPORT_BYTES_MAX)?;
         let export = serde_json::from_slice(&bytes).map_err(|cause| {
-            Error::invalid(format!("`{}` is no JSON: {cause}", path.display()))
-                .hint("give what `GET /entities` or `GET /relationships` answers")
+            Error::invalid(format!("`{}` is not JSON: {cause}", path.display()))
+                .hint("give the response of `GET /entities` or `GET /relationships`")
         })?;
         exports.push(export);
     }

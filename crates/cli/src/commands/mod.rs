@@ -41,7 +41,7 @@ use clap::ArgMatches;
 use kenning_core::Result;
 use kenning_tools::Board;
 
-/// Runs the command and gives its exit code.
+/// Runs the command and returns its exit code.
 pub(crate) fn run(
     host: &'static dyn Host,
     settings: &Settings,

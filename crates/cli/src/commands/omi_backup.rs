@@ -38,7 +38,7 @@ pub(crate) fn command() -> Command {
         .subcommand(Command::new("list").about("List backups, the newest first"))
         .subcommand(
             Command::new("verify")
-                .about("Read a backup through to its last byte")
+                .about("Read a whole backup and verify it")
                 .arg(id())
                 .arg(unsealed()),
         )

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
-/// What is said of a backup, which counts rows of every kind.
+/// The message about a backup, which counts rows of every kind.
 const BACKED_UP: &str = "backed up";
 
 /// The directory and the name of a file that the operator typed.
@@ -24,20 +24,20 @@ fn file(matches: &ArgMatches) -> String {
         .unwrap_or_else(|| "-".to_owned())
 }
 
-/// Whether the file that somebody named may be written.
+/// Refuses to replace an existing file without `--force`.
 fn refuse_to_replace(target: &str, matches: &ArgMatches) -> Result<()> {
     if target == "-" || matches.get_flag("force") {
         return Ok(());
     }
     let (dir, name) = place(target)?;
     if dir.exists(&name)? {
-        return Err(Error::conflict(format!("`{target}` is there already"))
+        return Err(Error::conflict(format!("`{target}` exists"))
             .hint("name another file, or replace it with `--force`"));
     }
     Ok(())
 }
 
-/// Writes to a file, all of it or none, or to standard output.
+/// Writes to a file, completely or not at all, or to standard output.
 fn write_to(
     target: &str,
     work: impl FnOnce(&mut dyn Write) -> Result<Transferred>,
@@ -79,7 +79,7 @@ pub(crate) fn backup(host: &dyn Host, settings: &Settings, matches: &ArgMatches)
     let caller = progress::watched(owner(settings), &bar);
     let done = write_to(&target, |out| engine.backup(&caller, out))?;
     if target != "-" {
-        // A disk that lost a byte is found now, and not when the backup is needed.
+        // A disk error is found now, and not when the backup is needed.
         let (dir, name) = place(&target)?;
         kenning_engine::read_back(BufReader::new(dir.open_read(&name)?))?;
     }
@@ -92,7 +92,7 @@ pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches
     let source = file(matches);
     if source == "-" {
         return Err(
-            Error::invalid("`-` cannot be restored from: a backup is read twice")
+            Error::invalid("cannot restore from `-`: a backup is read twice")
                 .hint("save it to a file first"),
         );
     }
@@ -124,11 +124,11 @@ pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches
     Ok(0)
 }
 
-/// What opening a store makes in the data directory.
+/// The files of a store in the data directory.
 const STORE_FILES: [&str; 4] = ["kenning.db", "kenning.db-wal", "kenning.db-shm", "node.key"];
 
-/// Restores. If that fails, the files of the store that it made are removed, and the directories that it
-/// made for them; so it can be tried again.
+/// Restores. If that fails, the files of the store and the directories that it made are removed, so
+/// that it can be tried again.
 pub(crate) fn or_leave_nothing<T>(
     settings: &Settings,
     restore: impl FnOnce() -> Result<T>,
@@ -136,14 +136,14 @@ pub(crate) fn or_leave_nothing<T>(
     let data = settings.data.as_path();
     let missing: Vec<&Path> = data.ancestors().take_while(|it| !it.exists()).collect();
     let is_there = |name: &&str| data.join(name).symlink_metadata().is_ok();
-    // A store that was there is left alone, with all its files.
+    // An existing store is left alone, with all its files.
     let had_store = is_there(&STORE_FILES[0]);
     let old: Vec<&str> = STORE_FILES.into_iter().filter(is_there).collect();
     restore().inspect_err(|_| {
         let new = STORE_FILES.iter().filter(|it| !old.contains(it));
         let Ok(dir) = Dir::open(data) else { return };
         for name in new.filter(|it| !had_store || **it == "node.key") {
-            // What cannot be removed is named by the next attempt.
+            // The next attempt names what cannot be removed.
             drop(dir.remove(name));
         }
         for made in missing {
@@ -153,7 +153,7 @@ pub(crate) fn or_leave_nothing<T>(
     })
 }
 
-/// Tells whoever restores that the tokens of the backup are not valid any more.
+/// Says that the tokens of the backup are no longer valid.
 pub(crate) fn say_revoked(restored: &Restored) {
     let n = restored.tokens_revoked;
     if n > 0 {

@@ -1,4 +1,4 @@
-//! Rows for people: a table on a terminal, a line each otherwise.
+//! Rows for people: a table on a terminal, otherwise one line each.
 
 use crate::output;
 use kenning_text::line::{dotted, one_line};
@@ -7,7 +7,7 @@ use std::io::IsTerminal;
 /// The widest cell of a table.
 const CELL_CHARS_MAX: usize = 72;
 
-/// Rows under a head; between tabs where no terminal is.
+/// Rows under a head; separated by tabs if there is no terminal.
 pub(crate) fn rows(head: &[&str], rows: &[Vec<String>]) -> String {
     if std::io::stdout().is_terminal() {
         table(head, rows)
@@ -16,7 +16,7 @@ pub(crate) fn rows(head: &[&str], rows: &[Vec<String>]) -> String {
     }
 }
 
-/// Prints rows under a head, or says to people that there are none.
+/// Prints rows under a head, or says that there are none.
 pub(crate) fn print(head: &[&str], all: &[Vec<String>], none: &str) {
     match all.is_empty() {
         true => output::say(none),
@@ -55,7 +55,7 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     out.join("\n")
 }
 
-/// A text as it stands in a cell.
+/// A text as the content of a cell.
 pub(crate) fn cell(text: &str) -> String {
     if std::io::stdout().is_terminal() {
         cut(&one_line(text))

@@ -51,7 +51,7 @@ fn create(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
     Ok(0)
 }
 
-/// Prints the token of whoever serves from this data directory.
+/// Prints the token of the operator who serves from this data directory.
 fn show(host: &dyn Host, settings: &Settings) -> Result<u8> {
     let token = host.local_token(settings)?;
     if settings.json {
@@ -65,7 +65,7 @@ fn show(host: &dyn Host, settings: &Settings) -> Result<u8> {
 /// `90s`, `30m`, `12h`, `30d`, `1y` in milliseconds.
 fn lifetime_ms(text: &str) -> Result<u64> {
     let bad = || {
-        Error::invalid(format!("`--expires`: `{text}` is not a length of time"))
+        Error::invalid(format!("`--expires`: `{text}` is not a duration"))
             .hint("for example 12h, 30d or 1y")
     };
     let unit = text.chars().last().ok_or_else(bad)?;

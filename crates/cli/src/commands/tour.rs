@@ -1,4 +1,4 @@
-//! `kenning tour`: the main job, once through, in a place of its own.
+//! `kenning tour`: the main features once, in a temporary directory.
 
 use crate::{Host, Settings, output, owner};
 use kenning_core::{Error, Result};

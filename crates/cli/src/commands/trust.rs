@@ -1,4 +1,4 @@
-//! `kenning trust` and `kami trust`: whose signatures count, of tools and of items alike.
+//! `kenning trust` and `kami trust`: trusted keys, for tools and items alike.
 
 use super::table;
 use crate::{Host, Settings, output, owner};
@@ -42,7 +42,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     )
 }
 
-/// Does it with a hall that is open.
+/// Does it with an open engine.
 pub(super) fn change(
     engine: &Engine,
     caller: &Caller,

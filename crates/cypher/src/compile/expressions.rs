@@ -1,4 +1,4 @@
-//! Expressions: names become slots, and what can never be right is refused.
+//! Expressions: names become slots, and impossible types are refused.
 
 use super::types::Ty;
 use super::{Compiler, Scope, Var};
@@ -9,8 +9,8 @@ use crate::plan::{Aggregation, Case, ListComprehension, MapEntry, Op, Reduce, X}
 use crate::value::{Limits, Value};
 use std::sync::Arc;
 
-/// How deep a tree of expressions may be; deeper than nesting is allowed, because one level of nesting may
-/// have several operators.
+/// How deep a tree of expressions may be; more than the allowed nesting, because one level may have
+/// several operators.
 const DEPTH_MAX: usize = 200;
 
 type Typed = (X, Ty);
@@ -447,7 +447,7 @@ impl Compiler<'_> {
         }
         let closed = self.aggregating.as_ref().is_some_and(|it| it.closed);
         if closed {
-            // The rows are gone: only what was projected can be named.
+            // The rows are gone: only projected columns can be named.
             let in_keys = self
                 .aggregating
                 .as_mut()
@@ -601,7 +601,7 @@ impl Compiler<'_> {
         Ok((X::ListComprehension(Box::new(comprehension)), ty))
     }
 
-    /// Compiles what runs once for each item of a list, where aggregates have no rows.
+    /// Compiles what runs once for each item of a list, where there are no rows to aggregate.
     fn without_aggregates<T>(
         &mut self,
         expr: &Expr,
@@ -626,7 +626,7 @@ impl Compiler<'_> {
         compiled
     }
 
-    /// The rows of a pattern inside an expression, and what can be named of them.
+    /// The rows of a pattern inside an expression, and the names in them.
     fn pattern_rows(
         &mut self,
         scope: &Scope,
@@ -716,7 +716,7 @@ impl Compiler<'_> {
     }
 }
 
-/// The type of an operation; none if it can never be right.
+/// The type of an operation; none if it is never valid.
 fn result_type(sign: Arith, left: &Ty, right: &Ty) -> Option<Ty> {
     use Ty::{Any, Duration, Float, Int, List, Null, Str, Temporal};
     let number = |left: &Ty, right: &Ty| match (left, right) {

@@ -27,7 +27,7 @@ enum Start {
     Id {
         condition: usize,
     },
-    /// By the value of a condition between known rows and this node.
+    /// By an equality between known rows and this node.
     Join {
         condition: usize,
     },
@@ -37,7 +37,7 @@ struct Planner {
     op: Op,
     known: BTreeSet<Slot>,
     conditions: Vec<Option<Condition>>,
-    /// Relationships that were read, and of what types.
+    /// The relationships that were read, and their types.
     read: Vec<(Slot, crate::plan::Types)>,
 }
 
@@ -169,7 +169,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// By how much the next relationship multiplies the rows; none if it cannot be read yet.
+    /// The factor by which the next relationship multiplies the rows; none if it cannot be read yet.
     fn rel_cost(&self, planner: &Planner, rel: &Rel, nodes: &[Node]) -> Option<f64> {
         if !rel.filter_needs.is_subset(&planner.known) {
             return None;
@@ -214,7 +214,7 @@ impl Compiler<'_> {
                 (1..=most.max(1)).map(|it| degree.powi(it)).sum()
             }
         };
-        // What is asked of the other end is checked at once.
+        // Conditions on the other end are checked at once.
         let kept: f64 = planner
             .conditions
             .iter()
@@ -264,7 +264,7 @@ impl Compiler<'_> {
                 rel.direction
             },
             types: rel.types,
-            // A relationship from a node to itself leads to what is known.
+            // A relationship from a node to itself leads to a known node.
             into: from && to || rel.from == rel.to,
             unique,
         };
@@ -309,7 +309,7 @@ impl Compiler<'_> {
         self.push(planner, 1.0, |input| OpKind::Shortest { input, step });
     }
 
-    /// The cheapest way to find a node, and how many there are thought to be.
+    /// The cheapest way to find a node, and the estimated number of nodes.
     fn start(&self, planner: &Planner, node: &Node, own: &BTreeSet<Slot>) -> (Start, f64) {
         let n_all = self.graph.n_nodes(None) as f64;
         let mut best = (Start::All, n_all);
@@ -435,7 +435,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// The nodes of one pattern with what is asked of them alone.
+    /// The nodes of one pattern with the conditions on them alone.
     fn build_side(&mut self, planner: &mut Planner, node: &Node) -> Op {
         let slot = node.slot;
         let argument = self.op(1.0, OpKind::Argument);
@@ -467,7 +467,7 @@ impl Compiler<'_> {
         op
     }
 
-    /// The scan has checked this label already.
+    /// The scan has already checked this label.
     fn drop_label(&self, planner: &mut Planner, slot: Slot, name: &str) {
         for condition in &mut planner.conditions {
             let is_it = match condition.as_ref().map(|it| &it.condition) {
@@ -495,7 +495,7 @@ fn all_of(conditions: Vec<Condition>) -> Option<X> {
     conditions.pop()
 }
 
-/// What of a node is compared.
+/// The part of a node that is compared.
 enum Of<'a> {
     Id,
     Property(&'a Arc<str>),
@@ -543,7 +543,7 @@ fn value_of(condition: X, slot: Slot) -> Option<X> {
     sides(condition, slot).map(|it| it.1)
 }
 
-/// Whether a simple expression names a slot; what is not simple is thought to.
+/// Whether a simple expression names a slot; for other expressions true is assumed.
 fn names(it: &X, slot: Slot) -> bool {
     match it {
         X::Const(_) | X::Param(_) => false,

@@ -1,5 +1,5 @@
-//! From [`crate::ast`] to [`crate::plan`]: names become slots, what cannot be is refused, and each `MATCH`
-//! is planned by what the graph says about its labels, types and indexes.
+//! From [`crate::ast`] to [`crate::plan`]: names become slots, invalid queries are refused, and each
+//! `MATCH` is planned with the graph's statistics of labels, types and indexes.
 
 mod expressions;
 mod matches;
@@ -23,7 +23,7 @@ const CONDITIONS_MAX: usize = 1000;
 /// How many columns a projection may have.
 const COLUMNS_MAX: usize = 500;
 
-/// What runs, and what its columns are.
+/// The plan, and its columns.
 pub(crate) struct Compiled {
     pub(crate) op: Op,
     pub(crate) columns: Vec<(String, Slot)>,
@@ -38,11 +38,11 @@ pub(crate) struct Var {
     name: String,
     slot: Slot,
     ty: Ty,
-    /// Of a comprehension, a quantifier or a subquery: not of the row.
+    /// Local to a comprehension, a quantifier or a subquery: not part of the row.
     local: bool,
 }
 
-/// The variables that can be named, the latest of a name last.
+/// The variables in scope, the latest of a name last.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scope {
     vars: Vec<Var>,
@@ -64,7 +64,7 @@ impl Scope {
     }
 }
 
-/// What is known while the items of an aggregating projection are read.
+/// The state while the items of an aggregating projection are compiled.
 struct Aggregating {
     /// Inside the argument of an aggregate.
     inside: bool,
@@ -146,7 +146,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Plans are chains that are walked by recursion, so their length is bounded before they are made.
+    /// Plans are chains that are walked recursively, so their length is bounded before they are made.
     fn check_length(&self, n_more: usize) -> Result<()> {
         if self.n_ops + n_more > OPERATORS_MAX {
             let message = format!("the query needs more than {OPERATORS_MAX} steps");
@@ -273,7 +273,7 @@ impl Compiler<'_> {
                         self.projection(op, &scope, projection, filter.as_ref(), clause.at, true)?;
                     op = projected.op;
                     scope = projected.scope;
-                    // What surrounds a subquery stays visible in it.
+                    // The variables around a subquery stay visible in it.
                     if in_subquery {
                         let kept = outer.vars.iter();
                         let kept = kept.filter(|it| scope.get(&it.name).is_none());
@@ -338,7 +338,7 @@ impl Compiler<'_> {
             }
         };
         let least = signature.arguments.iter().filter(|it| !it.1).count();
-        // A call alone takes its arguments from parameters of their names.
+        // A call alone takes its arguments from the parameters of the same names.
         let implicit = call.arguments.is_none();
         if !implicit && !(least..=signature.arguments.len()).contains(&given.len()) {
             let names: Vec<&str> = signature.arguments.iter().map(|it| &*it.0).collect();

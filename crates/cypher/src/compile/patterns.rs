@@ -1,4 +1,4 @@
-//! Patterns: which nodes and relationships they name, and what is asked of them.
+//! Patterns: their nodes and relationships, and the conditions on them.
 
 use super::expressions::conjuncts;
 use super::types::Ty;
@@ -23,7 +23,7 @@ pub(super) struct Pattern {
 pub(super) struct Node {
     pub(super) slot: Slot,
     pub(super) labels: Vec<(Arc<str>, Option<Token>)>,
-    /// Had a value before.
+    /// It had a value before.
     pub(super) known: bool,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Rel {
     pub(super) direction: Direction,
     pub(super) types: Types,
     pub(super) range: Option<(u64, u64)>,
-    /// Had a value before.
+    /// It had a value before.
     pub(super) known: bool,
     /// What each relationship of a variable length must be, and what that names.
     pub(super) filter: Option<(Slot, X)>,
@@ -57,7 +57,7 @@ pub(super) struct Condition {
     pub(super) condition: X,
     /// The slots that it names.
     pub(super) needs: BTreeSet<Slot>,
-    /// How many rows it is thought to leave.
+    /// The estimated share of rows that remain.
     pub(super) selectivity: f64,
 }
 
@@ -381,7 +381,7 @@ impl Compiler<'_> {
     }
 }
 
-/// How many rows a condition is thought to leave.
+/// The estimated share of rows that a condition leaves.
 fn selectivity(expr: &Expr) -> f64 {
     match &expr.kind {
         ExprKind::Compare(_, rest) => match &rest[..] {

@@ -62,7 +62,8 @@ impl Compiler<'_> {
                 local: false,
             });
         }
-        // What sorts and filters sees the columns, and what they were made of where it still is there.
+        // Sorting and filtering see the columns, and the variables that they were made of if these
+        // still exist.
         let sees_rows = !aggregates && !projection.distinct;
         let mut visible = if sees_rows {
             scope.clone()
@@ -188,7 +189,8 @@ impl Compiler<'_> {
         Ok(items)
     }
 
-    /// A missing name is told after an ambiguous order, which would stay when the name is added.
+    /// A missing name is reported after an ambiguous order, which would remain when the name is
+    /// added.
     fn no_alias(&self, projection: &Projection, expr: &Expr, message: String) -> crate::Error {
         let keys = projection
             .items
@@ -423,7 +425,7 @@ impl Compiler<'_> {
         Ok(Some(it))
     }
 
-    /// `MATCH (n:Label) RETURN count(*)` and its like, which the graph knows without counting.
+    /// `MATCH (n:Label) RETURN count(*)` and the like, which the graph knows without counting.
     pub(super) fn count_from_store(
         &mut self,
         clauses: &[Clause],

@@ -1,10 +1,10 @@
-//! What is known of a value before the query runs.
+//! What is known of a value's type before the query runs.
 
 use crate::value::Value;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ty {
-    /// Anything: it is known when the query runs.
+    /// Anything: known only when the query runs.
     Any,
     Null,
     Bool,
@@ -51,7 +51,7 @@ impl Ty {
         Self::List(Box::new(joined))
     }
 
-    /// What a value is that is one or the other.
+    /// The common type of two values.
     pub(crate) fn join(self, other: Self) -> Self {
         match (self, other) {
             (a, b) if a == b => a,

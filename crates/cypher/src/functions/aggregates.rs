@@ -63,7 +63,7 @@ impl Aggregate {
     }
 }
 
-/// What was seen so far of one group.
+/// The state of one group.
 pub(crate) struct State {
     function: Aggregate,
     seen: Option<HashSet<Key>>,
@@ -72,7 +72,7 @@ pub(crate) struct State {
     best: Option<Value>,
     items: Vec<Value>,
     numbers: Vec<f64>,
-    /// The percentile that is asked for.
+    /// The requested percentile.
     wanted: Option<f64>,
 }
 

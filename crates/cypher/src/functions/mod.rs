@@ -17,7 +17,7 @@ use std::fmt;
 
 type Run = fn(&Context<'_>, &[Value]) -> Result<Value>;
 
-/// What an argument may be, as far as it is known before the query runs.
+/// The types of an argument, as far as they are known before the query runs.
 #[derive(Clone, Copy)]
 enum Take {
     Any,
@@ -156,7 +156,7 @@ impl Function {
         format!("{least} to {most} arguments")
     }
 
-    /// Whether an argument of this type can be right.
+    /// Whether an argument of this type is possible.
     pub(crate) fn accepts(self, idx: usize, ty: &Ty) -> bool {
         if ty.is_unknown() || idx > 0 {
             return true;

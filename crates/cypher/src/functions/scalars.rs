@@ -1,4 +1,4 @@
-//! What nodes, relationships and single values are asked.
+//! Functions of nodes, relationships and single values.
 
 use super::{Entry, Give, Take, arg, between, lenient, strict, wrong};
 use crate::error::Result;
@@ -175,7 +175,7 @@ fn truncated(it: f64) -> Value {
     Value::Null
 }
 
-/// Digits with a point or an exponent; the words that Rust reads as floats are none.
+/// Digits with a point or an exponent; the words that Rust reads as floats are refused.
 fn plain_float(text: &str) -> Option<f64> {
     let valid = |it: u8| it.is_ascii_digit() || b"+-.eE".contains(&it);
     text.bytes().all(valid).then(|| text.parse().ok()).flatten()

@@ -14,7 +14,7 @@ pub(crate) enum Tok {
     /// Digits of a whole number, and their base.
     Int(String, u32),
     Float(f64),
-    /// What starts as a number and is none.
+    /// Something that starts like a number and is not one.
     NoNumber(String),
     Str(String),
     Param(String),
@@ -348,7 +348,8 @@ impl Lexer<'_> {
         Ok(Tok::Float(value))
     }
 
-    /// Takes all that is written together: the parser knows whether a number was expected there.
+    /// Reads everything that is written together: the parser knows whether a number was expected
+    /// there.
     fn no_number(&mut self, start: usize) -> Tok {
         let rest = self.text.get(start..).unwrap_or_default();
         let end = rest

@@ -13,7 +13,7 @@ pub struct Step {
     pub operator: &'static str,
     /// With what, such as `n:Person`.
     pub detail: String,
-    /// How many rows it is thought to give.
+    /// The estimated number of rows.
     pub estimated_rows: f64,
     /// How many it gave, under `PROFILE`.
     pub rows: Option<u64>,

@@ -88,7 +88,7 @@ pub(crate) struct Reduce {
 pub(crate) struct Op {
     /// Its number, for the counts of `PROFILE`.
     pub(crate) id: usize,
-    /// How many rows it is thought to give.
+    /// The estimated number of rows.
     pub(crate) estimate: f64,
     pub(crate) kind: OpKind,
 }

@@ -41,7 +41,7 @@ fn point(value: &Value) -> Result<Point> {
     Ok(Point { date, time, zone })
 }
 
-/// What one of them does not say, it has from the other.
+/// What one of them lacks is taken from the other.
 pub(crate) fn between(from: &Value, to: &Value, unit: Unit) -> Result<Duration> {
     let (a, b) = (point(from)?, point(to)?);
     let has_dates = a.date.is_some() && b.date.is_some();

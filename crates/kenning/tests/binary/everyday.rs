@@ -26,7 +26,7 @@ fn a_daily_log_is_shown_by_its_date_and_memories_that_are_there_beside_one_that_
     );
     let (code, _, err) = omi(&["daily", "show", "yesterday"]);
     assert!(
-        code == 2 && err.contains("`<DATE>`: `yesterday` is not a day"),
+        code == 2 && err.contains("`<DATE>`: `yesterday` is not a date"),
         "{err}"
     );
     let (code, _, err) = omi(&["daily", "show", date, "--days-ago", "1"]);
@@ -187,7 +187,7 @@ fn what_goes_wrong_on_the_command_line_is_told_in_flags_and_commands() {
         ),
         (
             &["kiwi", "load", "--item-type", "tool", "nope", "more"],
-            "`more` is one value too many",
+            "unexpected value `more`",
         ),
         (
             &[

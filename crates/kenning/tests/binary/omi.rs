@@ -220,7 +220,11 @@ fn every_mistake_has_its_exit_code_and_its_field() {
         (&["store", "x", "--confidence", "2"], 2, "confidence"),
         (&["store", "x", "--confidence", "high"], 2, "high"),
         (&["store", "x", "--related-to", "no"], 3, "`no`"),
-        (&["store", "other", "--id", "f"], 4, "`f` is another memory"),
+        (
+            &["store", "other", "--id", "f"],
+            4,
+            "`f` is the id of another memory",
+        ),
         (&["store", "x", "--batch", "y"], 2, "--batch"),
         (&["store", "--batch", "missing.jsonl"], 3, "missing.jsonl"),
         (&["recall", ""], 2, "`<QUERY>`"),

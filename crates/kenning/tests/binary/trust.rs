@@ -201,7 +201,7 @@ fn a_backup_replaces_no_file_unasked_and_counts_what_it_wrote() {
     for command in ["backup", "export"] {
         let (code, err) = place.bad(&[command, "out.jsonl"]);
         assert_eq!(code, 4, "{err}");
-        assert!(err.contains("`out.jsonl` is there already"), "{err}");
+        assert!(err.contains("`out.jsonl` exists"), "{err}");
         assert!(err.contains("--force"), "{err}");
     }
     place.good(&["backup", "out.jsonl", "--force"]);

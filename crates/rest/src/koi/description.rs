@@ -6,7 +6,7 @@ use kenning_tools::AnyTool;
 use kenning_tools::koi::api::Verb;
 use serde_json::{Map, Value, json};
 
-/// The paths of those routes whose tool is shown.
+/// The paths of the routes whose tool is listed.
 pub(crate) fn paths(tools: &[&'static dyn AnyTool]) -> Map<String, Value> {
     let mut paths: Map<String, Value> = Map::new();
     for entry in table::routes() {

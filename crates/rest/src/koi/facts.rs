@@ -1,5 +1,5 @@
-//! What answers the routes that are no tools: counts, lists, registration, and the forms that other clients
-//! of the original expect.
+//! Handlers of routes that are not tools: counts, lists, registration, and the formats that other
+//! clients of the original expect.
 
 use kenning_core::{Code, Error, Hash};
 use kenning_engine::koi::{
@@ -18,18 +18,18 @@ use serde_json::{Map, Value, json};
 
 type Answer = Result<Value, Refusal>;
 
-/// What a client is told that asks for a model where none is set up; the words are the original's.
+/// The original's message if no model is configured.
 const NO_MODEL: &str =
     "LLM enrichment not configured. Set LLM_ENRICHMENT_ENABLED=true and GEMINI_API_KEY.";
-/// How sure a statement is that does not say.
+/// The confidence of a statement that gives none.
 const CONFIDENCE: f64 = 0.9;
-/// So many entities are listed unless the request says otherwise, and at most.
+/// The default and the largest number of listed entities.
 const LISTED: (usize, usize) = (100, 1_000);
-/// So many documents of one entity are listed at most.
+/// At most this many documents of one entity are listed.
 const DOCUMENTS_MAX: usize = 500;
-/// So many entities are asked for at once.
+/// At most this many entities in one request.
 const URIS_MAX: usize = 1_000;
-/// What the original's editor calls a note.
+/// The original's name for a note.
 const NOTE_RID: &str = "orn:obsidian.entity:Notes/";
 
 fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
@@ -38,7 +38,7 @@ fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
     })
 }
 
-/// An answer with why entities may be missing from it, if anything is known.
+/// An answer with the warnings about missing entities, if there are any.
 fn warned(engine: &Engine, caller: &Caller, mut answer: Value) -> Value {
     let warnings = engine.koi().entity_warnings(caller);
     if !warnings.is_empty() {
@@ -52,7 +52,7 @@ fn written(answer: &impl serde::Serialize) -> Answer {
     Ok(written.map_err(|cause| Error::internal("an answer is not JSON").because(cause))?)
 }
 
-/// Says only what was looked at: the store, the models, the types, the settings.
+/// Reports only what was checked: the store, the models, the types, the settings.
 pub(super) fn health(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
     let unavailable = |error: Error| match error.code {
         Code::Unavailable | Code::Internal | Code::Corrupt => Refusal::new(
@@ -106,7 +106,7 @@ pub(super) fn stats(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
     }))
 }
 
-/// How many relationships there are, and which wait for somebody.
+/// How many relationships there are, and which wait for an entity.
 pub(super) fn relationship_stats(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
     let stats = engine.koi().relationship_stats(caller)?;
     let pending = stats.top_pending.iter().take(20).map(|it| {
@@ -152,7 +152,7 @@ fn label(key: &str) -> String {
     label
 }
 
-/// The types are read whenever somebody asks; this says which there are now.
+/// Types are read on every request; this lists the current ones.
 pub(super) fn reload_schemas(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
     let types = engine.koi().entity_types(caller)?;
     let keys: Vec<&str> = types.types.iter().map(|it| it.key.as_str()).collect();
@@ -184,8 +184,8 @@ impl PageRequest {
     }
 }
 
-/// The entities, in the names of the original and in those of its other answers, so that what is exported
-/// here can be imported anywhere.
+/// The entities, in the field names of the original and of its other answers, so that an export can
+/// be imported anywhere.
 pub(super) fn entities(engine: &Engine, caller: &Caller, request: PageRequest) -> Answer {
     let (limit, offset) = request.bounds();
     let kind = request.entity_type.as_deref();
@@ -258,7 +258,7 @@ pub(super) fn entity(engine: &Engine, caller: &Caller, request: EntityRequest) -
     Ok(json!({ "entity": registry_row(&view), "documents": rows.collect::<Vec<_>>() }))
 }
 
-/// The entities that notes are about, and how each note stands.
+/// The entities that notes are about, with the state of each note.
 pub(super) fn vault_entities(engine: &Engine, caller: &Caller, request: PageRequest) -> Answer {
     let (limit, offset) = request.bounds();
     let kind = request.entity_type.as_deref();
@@ -363,7 +363,7 @@ pub(super) struct CandidatesRequest {
     entity_types: Option<Vec<String>>,
 }
 
-/// Who is spoken of where a project, people or topics are spoken of.
+/// Entities that are mentioned together with a project, people or topics.
 pub(super) fn contextual_candidates(
     engine: &Engine,
     caller: &Caller,
@@ -415,7 +415,7 @@ pub(super) struct QueryRequest {
     filters: Option<Map<String, Value>>,
 }
 
-/// A search in the form of the neighboring server. Clients send an empty one to wake it.
+/// A search in the format of the neighboring server. Clients send an empty one to wake it.
 pub(super) fn query(engine: &Engine, caller: &Caller, request: QueryRequest) -> Answer {
     let text = [request.query, request.question];
     let text = text.into_iter().flatten().find(|it| !it.trim().is_empty());
@@ -494,7 +494,7 @@ pub(super) struct SyncRequest {
     frontmatter: Map<String, Value>,
 }
 
-/// Takes over what the fields of a note say. The note is about the entity of the URI.
+/// Applies the fields of a note. The note is about the entity of the URI.
 pub(super) fn sync_relationships(engine: &Engine, caller: &Caller, request: SyncRequest) -> Answer {
     let known = match engine.koi().entity(caller, &request.entity_uri) {
         Err(error) if error.code == Code::NotFound => None,
@@ -534,8 +534,8 @@ pub(super) struct IngestRequest {
     context: Option<resolve_entity::Context>,
 }
 
-/// Takes over what a document says of entities, and says what became of each. What stands around a mention
-/// describes whom no note describes.
+/// Stores what a document states about entities, and returns the result for each. The context of a
+/// mention describes an entity that no note describes.
 pub(super) fn ingest(engine: &Engine, caller: &Caller, request: IngestRequest) -> Answer {
     let rid = request.document_rid;
     let entities: Vec<StatedEntity> = request
@@ -630,7 +630,7 @@ pub(super) struct EvaluateRequest {
     decision: Option<String>,
 }
 
-/// Keeps what somebody thinks of a page, and whether it may be ingested.
+/// Stores an evaluation of a page, and whether it may be ingested.
 pub(super) fn evaluate(engine: &Engine, caller: &Caller, request: EvaluateRequest) -> Answer {
     let evaluation = PageEvaluation {
         decision: request.decision,
@@ -649,7 +649,7 @@ pub(super) fn evaluate(engine: &Engine, caller: &Caller, request: EvaluateReques
     }))
 }
 
-/// Which entities to describe by pages.
+/// The entities to describe from pages.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "requests are checked by it, and not looked at")]
 pub(super) struct EnrichRequest {
@@ -659,7 +659,7 @@ pub(super) struct EnrichRequest {
     limit: i64,
 }
 
-/// Which entities to describe by what a model knows.
+/// The entities to describe from a model's knowledge.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "requests are checked by it, and not looked at")]
 pub(super) struct DescribeRequest {
@@ -670,8 +670,8 @@ pub(super) struct DescribeRequest {
     regenerate_notes: bool,
 }
 
-/// What a language model would write of its own knowledge. Where there is none the original's clients are
-/// told in its words; where there is one, that nothing is made up here.
+/// Descriptions from a language model's own knowledge. Without a model the original's clients get its
+/// message; with one, that nothing is made up here.
 pub(super) fn no_descriptions(engine: &Engine, _: &Caller, _: Value) -> Answer {
     if !engine.koi().web_abilities()?.has_model {
         let error = Error::unavailable(NO_MODEL);
@@ -680,7 +680,7 @@ pub(super) fn no_descriptions(engine: &Engine, _: &Caller, _: Value) -> Answer {
             error.hint("`process_url` needs no model"),
         ));
     }
-    let error = Error::unavailable("descriptions come from notes and pages only");
+    let error = Error::unavailable("descriptions are taken from notes and pages only");
     Err(Refusal::new(
         501,
         error.hint("use `process_url` and `ingest_url`, or write a note"),
@@ -696,7 +696,7 @@ pub(super) struct RegenerateRequest {
     limit: Option<i64>,
 }
 
-/// Writes notes about entities that have none. A note that is there is somebody's, and stays as it is.
+/// Writes notes about entities that have none. Existing notes stay as they are.
 pub(super) fn regenerate_notes(
     engine: &Engine,
     caller: &Caller,

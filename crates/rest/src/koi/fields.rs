@@ -1,12 +1,12 @@
-//! What a KOI route takes, and what is wrong with what it got, in the words that clients of the original
-//! know: a list of `{type, loc, msg, input}`.
+//! Parses the request of a KOI route, with validation errors in the format of the original: a list of
+//! `{type, loc, msg, input}`.
 //!
-//! Numbers and flags may come as texts, as in a query; everything else has to be what it says. Fields that
-//! nobody asked for are left out.
+//! Numbers and flags may be texts, as in a query; everything else must have its type. Unknown fields
+//! are ignored.
 
 use serde_json::{Map, Value, json};
 
-/// Where the original's clients find a kind of problem explained.
+/// The original's page that explains a kind of problem.
 const MANUAL: &str = "https://errors.pydantic.dev/2.14/v/";
 
 /// The kind of a value.
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Number,
     /// True or false.
     Flag,
-    /// Fields that are the caller's affair.
+    /// An object with any fields.
     Map,
     /// Several of one kind.
     List(Box<Kind>),
@@ -33,7 +33,7 @@ pub(super) enum Kind {
 /// Whether a field may be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// It has to be there.
+    /// It must be present.
     Required,
     /// It has a default, and is never null.
     Default,
@@ -44,7 +44,7 @@ pub(super) enum Need {
 /// A field of a body, or a parameter of a query.
 #[derive(Clone, Debug)]
 pub(super) struct Field {
-    /// Its name on the wire.
+    /// Its name in the API.
     pub(super) name: String,
     /// What it is.
     pub(super) kind: Kind,
@@ -87,7 +87,7 @@ impl Kind {
         }
     }
 
-    /// Whether it can stand in a query, which knows texts only.
+    /// Whether it can be given in a query, which has only texts.
     pub(super) fn fits_a_query(&self) -> bool {
         matches!(
             self,
@@ -96,7 +96,7 @@ impl Kind {
     }
 }
 
-/// The type that a schema names first beside null.
+/// The first type of a schema besides null.
 fn kind_name(schema: &Value) -> &str {
     let named = match &schema["type"] {
         Value::Array(kinds) => kinds.iter().find(|it| *it != "null"),
@@ -105,7 +105,7 @@ fn kind_name(schema: &Value) -> &str {
     named.and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The schema of what is not null, and whether null fits too.
+/// The schema without null, and whether null is allowed.
 fn without_null(schema: &Value) -> (&Value, bool) {
     if let Some(choices) = schema["anyOf"].as_array() {
         let is_null = |it: &&Value| it["type"] == "null";
@@ -122,7 +122,7 @@ fn without_null(schema: &Value) -> (&Value, bool) {
     )
 }
 
-/// Everything that is wrong with a request, as the list of its answer.
+/// Everything that is wrong with a request, in the format of the response.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Problems(pub(super) Vec<Value>);
 
@@ -134,7 +134,7 @@ impl Problems {
         }));
     }
 
-    /// A body that is not there.
+    /// A missing body.
     pub(super) fn no_body() -> Self {
         let mut problems = Self::default();
         problems.add("missing", &["body".into()], "Field required", Value::Null);
@@ -150,7 +150,7 @@ impl Problems {
     }
 }
 
-/// The value of a body or of one thing in it, made what it should be.
+/// Parses the value of a body or of a part of it.
 pub(super) fn read(kind: &Kind, value: Value, place: &[Value]) -> Result<Value, Problems> {
     let mut problems = Problems::default();
     let read = read_into(kind, value, place, &mut problems);
@@ -160,7 +160,7 @@ pub(super) fn read(kind: &Kind, value: Value, place: &[Value]) -> Result<Value, 
     }
 }
 
-/// The parameters of a query; of one that stands twice the last counts.
+/// The parameters of a query; if one occurs twice, the last counts.
 pub(super) fn read_query(
     fields: &[Field],
     query: Vec<(String, String)>,
@@ -178,7 +178,7 @@ pub(super) fn read_query(
     }
 }
 
-/// `missing_input` is what a missing field is said to be missing in.
+/// `missing_input` is the value in which a field is missing.
 fn record(
     fields: &[Field],
     mut given: Map<String, Value>,
@@ -279,7 +279,7 @@ fn taken(
 }
 
 fn whole(value: &Value) -> Result<Value, Problem> {
-    // Beyond these a number is as large as it can be: what takes it has bounds of its own.
+    // Larger numbers are clamped: whoever uses them has other bounds.
     let bounded = |it: f64| json!(it as i64);
     match value {
         Value::Bool(it) => Ok(json!(i64::from(*it))),

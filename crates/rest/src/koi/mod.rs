@@ -41,8 +41,8 @@ pub(crate) struct Koi {
 }
 
 impl Koi {
-    /// The KOI tools that the operator did not leave out. A preset that shows a model fewer tools takes away
-    /// no route.
+    /// The KOI tools that the operator did not exclude. A preset that lists fewer tools for a model
+    /// removes no route.
     pub(crate) fn of(board: &Board) -> Self {
         let chosen = board.selection();
         let named = |toolset: &str| chosen.toolsets.iter().any(|it| it == toolset);
@@ -63,7 +63,7 @@ impl Koi {
         }
     }
 
-    /// The tool of a route. What `--read-only` hides is there for those of its calls that only look.
+    /// The tool of a route. A tool that `--read-only` hides is available for calls that only read.
     fn tool(&self, name: &str, arguments: &Value) -> Option<&'static dyn AnyTool> {
         let chosen = self.board.selection();
         let only_looks = |it: &&&'static dyn AnyTool| {
@@ -76,14 +76,14 @@ impl Koi {
         self.board.find(name).or_else(hidden)
     }
 
-    /// Whether `/health` is this API's: only where its tools are.
+    /// Whether `/health` belongs to this API: only if its tools are served.
     pub(crate) fn has_health(&self) -> bool {
         self.board.find(LOOK).is_some()
     }
 
     fn refuse_read_only(&self) -> Result<(), Refusal> {
         if self.board.selection().read_only {
-            return Err(Error::denied("this changes things")
+            return Err(Error::denied("this call changes data")
                 .hint("this server was started with `--read-only`")
                 .into());
         }
@@ -102,8 +102,9 @@ impl Koi {
     }
 }
 
-/// The routes. All lead to one handler, which looks into the table: URIs have slashes in them, which no
-/// pattern of a router expects in the middle of a path. Without `with_health`, `/health` is left to others.
+/// The routes. All lead to one handler, which uses the table: URIs contain slashes, which a router's
+/// pattern does not allow in the middle of a path. Without `with_health`, `/health` is left to
+/// others.
 pub(crate) fn routes(with_health: bool) -> Router<Shared> {
     let mut router = Router::new();
     let mut known: Vec<&str> = Vec::new();
@@ -124,14 +125,14 @@ pub(crate) fn routes(with_health: bool) -> Router<Shared> {
     router
 }
 
-/// Whether a path that leads nowhere would lead to something of this API.
+/// Whether an unknown path belongs to this API.
 pub(crate) fn is_ours(path: &str) -> bool {
     let first = path.trim_start_matches('/').split('/').next();
     let of = |it: &Entry| it.route.path.trim_start_matches('/').split('/').next() == first;
     first.is_some_and(|it| it != "health") && table::routes().iter().any(of)
 }
 
-/// The answer for a path that leads nowhere.
+/// The response for an unknown path.
 pub(crate) fn not_found() -> Response<Body> {
     refused(&nothing())
 }
@@ -155,7 +156,7 @@ async fn handle(
             return refused(&refusal);
         }
     };
-    // Too large or too slow is told by the layer.
+    // The layer responds to bodies that are too large or too slow.
     let Ok(bytes) = body.collect().await else {
         return refused(&Error::invalid("the request body could not be read").into());
     };
@@ -190,7 +191,7 @@ struct Asked {
     body: Vec<u8>,
 }
 
-/// The row of a path, and what the path itself says.
+/// The row of a path, and the values in the path.
 fn found(method: &Method, path: &str) -> Result<(&'static Entry, Map<String, Value>), Refusal> {
     let path = decoded(path).ok_or_else(nothing)?;
     let here: Vec<_> = table::routes()
@@ -200,7 +201,7 @@ fn found(method: &Method, path: &str) -> Result<(&'static Entry, Map<String, Val
     if here.is_empty() {
         return Err(nothing());
     }
-    // What is a path of its own is no entity of that name; the longest pattern is the most exact.
+    // A literal path is not the name of an entity; the longest pattern is the most exact.
     let is_exact = here.iter().any(|it| it.1.is_empty());
     let longest = here.iter().map(|it| it.0.route.path.len()).max();
     let fits = |it: &&(&Entry, Map<String, Value>)| {
@@ -224,13 +225,13 @@ fn found(method: &Method, path: &str) -> Result<(&'static Entry, Map<String, Val
     })
 }
 
-/// The characters of a path that was escaped.
+/// A path, percent-decoded.
 fn decoded(path: &str) -> Option<String> {
     percent::decoded(path, Stray::Keep)
 }
 
-/// A body without a type is taken for JSON, as the original takes it; but not from a browser, where a page can
-/// send such a body to any server without being asked whether it may.
+/// A body without a type is taken for JSON, as by the original; but not from a browser, where a page
+/// can send such a body to any server without a preflight.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(kind) = headers.get(header::CONTENT_TYPE) else {
         return !is_browser(headers);
@@ -246,11 +247,11 @@ fn is_browser(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.keys().any(is_told)
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 enum Denial {
-    /// What was asked for is refused.
+    /// The request is refused.
     Refusal(Refusal),
-    /// What was asked for cannot be read.
+    /// The request cannot be read.
     Problems(Problems),
 }
 
@@ -260,7 +261,7 @@ impl<T: Into<Refusal>> From<T> for Denial {
     }
 }
 
-/// The answer, from here or from the server that answers in our place.
+/// The answer, from here or from the configured server.
 fn respond(koi: &Koi, caller: &Caller, asked: Asked) -> Response<Body> {
     let answered = match koi.board.engine().koi().far_server(&caller.principal.space) {
         Err(error) => Err(error.into()),
@@ -277,9 +278,9 @@ fn respond(koi: &Koi, caller: &Caller, asked: Asked) -> Response<Body> {
     }
 }
 
-/// What the other server says, as it says it. The caller needs the same permission as for an answer of ours,
-/// because the token that is sent there is the operator's; and nothing of the request's own path is sent, only
-/// what it means.
+/// The other server's answer, unchanged. The caller needs the same permission as for an answer of
+/// ours, because the operator's token is sent there; and the path is built anew, not copied from the
+/// request.
 fn forwarded(
     koi: &Koi,
     server: &FarServer,
@@ -305,12 +306,12 @@ fn forwarded(
     Ok(answer::json(status, &answer.body))
 }
 
-/// The route's path there, made anew of what was read from the request.
+/// The route's path on the other server, built from the parsed request.
 fn far_target(asked: &Asked) -> Result<String, Refusal> {
     let mut target = asked.entry.route.path.to_owned();
     for (name, value) in &asked.in_path {
         let value = FarServer::segment(value.as_str().unwrap_or_default());
-        // Nobody is called so.
+        // No entity has such a name.
         let value = value.map_err(|_| nothing())?;
         target = target.replace(&format!("{{{name}}}"), &value);
     }
@@ -325,7 +326,7 @@ fn far_target(asked: &Asked) -> Result<String, Refusal> {
     })
 }
 
-/// The body for there. What would be written there must be permitted here.
+/// The body for the other server. What would be written there must be permitted here.
 fn far_body(koi: &Koi, caller: &Caller, asked: &Asked) -> Result<Vec<u8>, Denial> {
     let Takes::Body(kind) = &asked.entry.takes else {
         return Ok(Vec::new());
@@ -345,14 +346,14 @@ fn far_body(koi: &Koi, caller: &Caller, asked: &Asked) -> Result<Vec<u8>, Denial
         caller.principal.require(Scope::Write)?;
         koi.refuse_read_only()?;
     }
-    // Older servers ingest unless they are told not to.
+    // Older servers ingest unless told not to.
     request["auto_ingest"] = ingests.into();
     Ok(request.to_string().into_bytes())
 }
 
 fn answered(koi: &Koi, caller: &Caller, asked: Asked) -> Result<Response<Body>, Denial> {
     let route = asked.entry.route;
-    // Whoever may not ask is not told what is wrong with the question.
+    // A caller without permission is not told what is wrong with the request.
     koi.permit(route, caller)?;
     let read = match &asked.entry.takes {
         Takes::Nothing => Ok(Value::Object(Map::new())),
@@ -368,7 +369,7 @@ fn answered(koi: &Koi, caller: &Caller, asked: Asked) -> Result<Response<Body>, 
     Ok(answer::json(StatusCode::OK, &value))
 }
 
-/// The body as its route wants it.
+/// The body, parsed for its route.
 fn read_body(kind: &Kind, body: &[u8], is_json: bool) -> Result<Result<Value, Problems>, Refusal> {
     if body.is_empty() {
         return Ok(Err(Problems::no_body()));
@@ -388,16 +389,16 @@ fn read_body(kind: &Kind, body: &[u8], is_json: bool) -> Result<Result<Value, Pr
             }
         }
     } else {
-        // A form that a page could send without asking: a text, and no fields.
+        // A form that a page could send without a preflight: a text, and no fields.
         Value::String(text.chars().take(1_000).collect())
     };
     Ok(fields::read(kind, value, &["body".into()]))
 }
 
-/// The answer for a refusal.
+/// The response for a refusal.
 fn refused(refusal: &Refusal) -> Response<Body> {
     let error = &refusal.error;
-    // Our own faults say nothing but a number, which the log explains.
+    // Replaces an internal error by a number, under which the log has the details.
     let hidden = (error.code == Code::Internal).then(|| hide_internal(error, "a KOI request"));
     let error = hidden.as_ref().unwrap_or(error);
     let mut body = json!({ "detail": error.message });

@@ -1,6 +1,6 @@
 //! Every route of the KOI API.
 //!
-//! A tool of the contract declares its own routes; those that are no tools stand here. The router, the OpenAPI
+//! A tool of the contract declares its own routes; the others are here. The router, the OpenAPI
 //! document and the tests all read [`routes`].
 
 use super::facts;
@@ -11,10 +11,10 @@ use kenning_tools::koi::{github_files, github_repos};
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
 
-/// Where a route has its arguments, and what they are.
+/// Where a route has its arguments, and their types.
 #[derive(Clone, Debug)]
 pub(super) enum Takes {
-    /// Nowhere.
+    /// It has none.
     Nothing,
     /// In the query.
     Query(Vec<Field>),
@@ -51,7 +51,7 @@ impl Entry {
         Self { route, takes }
     }
 
-    /// Whether a request may also ask to keep what it finds.
+    /// Whether a request may also ask to ingest what it finds.
     pub(super) fn may_ingest(&self) -> bool {
         match &self.takes {
             Takes::Body(Kind::Record(fields)) => fields.iter().any(|it| it.name == "auto_ingest"),
@@ -60,7 +60,7 @@ impl Entry {
     }
 }
 
-/// Every route: those of the tools in the order of the contract, then those that other clients use.
+/// Every route: those of the tools in the order of the contract, then the others.
 pub(super) fn routes() -> &'static [Entry] {
     static ROUTES: LazyLock<Vec<Entry>> = LazyLock::new(|| {
         let of_tools = TOOLS.iter().flat_map(|tool| tool.routes());
@@ -69,11 +69,11 @@ pub(super) fn routes() -> &'static [Entry] {
     &ROUTES
 }
 
-/// A tool that only looks, and one that changes what entities there are.
+/// A tool that only reads, and one that changes entities.
 pub(super) const LOOK: &str = "koi_search";
 const CHANGE: &str = "vault_write_note";
 
-/// The routes that are no tools of the contract.
+/// The routes that are not tools of the contract.
 const OTHERS: &[Route] = &[
     github_repos::REGISTER,
     github_repos::UNREGISTER,
@@ -282,7 +282,7 @@ const OTHERS: &[Route] = &[
     },
 ];
 
-/// What a path says where the pattern has a `{name}`; `None` when it is no such path.
+/// The value in a path where the pattern has a `{name}`; `None` if the path does not match.
 pub(super) fn matched(pattern: &str, path: &str) -> Option<Map<String, Value>> {
     let mut said = Map::new();
     let Some((before, rest)) = pattern.split_once('{') else {
@@ -297,7 +297,7 @@ pub(super) fn matched(pattern: &str, path: &str) -> Option<Map<String, Value>> {
     Some(said)
 }
 
-/// The router's pattern for everything that begins so.
+/// The router's pattern for everything with this prefix.
 pub(super) fn family(before: &str) -> &'static str {
     match before {
         "/entity/" => "/entity/{*rest}",

@@ -1,4 +1,4 @@
-//! What a dashboard shows: memories, edges and beliefs by the page, the graph, counts, a search.
+//! Data for a dashboard: pages of memories, edges and beliefs, the graph, counts, a search.
 
 use super::{Asker, Memory, answered, call, pairs};
 use crate::routes::{Shared, Slots, arguments_of_query, attended};
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 const LIMIT_DEFAULT: usize = 100;
 const LIMIT_MAX: usize = 1_000;
 
-/// Central memories that the counts name.
+/// At most this many central memories are named.
 const CENTRAL: usize = 10;
 
 type Queried = Result<Query<Vec<(String, String)>>, QueryRejection>;
@@ -35,14 +35,14 @@ pub(super) fn routes() -> Router<Shared> {
         .route("/api/v1/dashboard/health", get(super::health))
 }
 
-/// What part of a list, in which order.
+/// A page of a list, and its order.
 #[derive(Debug, PartialEq)]
 struct Page {
     limit: usize,
     offset: usize,
     order_by: String,
     descending: bool,
-    /// What else was asked: a filter.
+    /// Filters.
     filters: BTreeMap<String, String>,
 }
 
@@ -85,7 +85,7 @@ impl Page {
         given.map(|it| it.parse::<MemoryType>()).transpose()
     }
 
-    /// The part, with how much there is in all.
+    /// The page, with the total number.
     fn cut<T>(
         &self,
         name: &str,
@@ -93,7 +93,7 @@ impl Page {
         order: impl Fn(&str, &T, &T) -> Ordering,
         wire: impl Fn(&T) -> Value,
     ) -> Value {
-        // What is equal stays in the order in which it was made.
+        // Equal ones stay in the order of creation.
         all.sort_by(|a, b| {
             let order = order(&self.order_by, a, b);
             if self.descending {
@@ -123,7 +123,7 @@ fn count(name: &str, text: &str, min: usize, max: usize) -> Result<usize> {
         } else {
             format!("a whole number from {min} to {max}")
         };
-        Error::invalid(format!("`{name}`: `{shown}` is not a count")).hint(hint)
+        Error::invalid(format!("`{name}`: `{shown}` is not a valid number")).hint(hint)
     })
 }
 
@@ -132,8 +132,8 @@ fn one_of(name: &str, text: &str, words: &[&str]) -> Result<String> {
         return Ok(text.to_owned());
     }
     let shown: String = text.chars().take(100).collect();
-    Err(Error::invalid(format!("`{name}`: `{shown}` is not known"))
-        .hint(format!("one of: {}", words.join(", "))))
+    Err(Error::invalid(format!("`{name}`: `{shown}` is unknown"))
+        .hint(format!("use one of {}", words.join(", "))))
 }
 
 /// A memory with how often it was read.
@@ -358,7 +358,7 @@ async fn stats(
     answered(StatusCode::OK, counted)
 }
 
-/// `q` is the query's short name; the rest is as for recalling, but nothing is too far-fetched.
+/// `q` is the query's short name; the rest is as for recalling, but without a least relevance.
 async fn search(
     State(memory): State<Memory>,
     State(slots): State<Slots>,

@@ -1,8 +1,8 @@
 //! The memory contract's own routes, under `/api/v1`.
 //!
-//! They are thin: what has a tool calls the tool, so that the same input means the same at every door.
-//! Where an operator chose tools and left these out, the routes are not there either. Input that can be
-//! repaired is answered with 400, as the contract has it.
+//! They are thin: a route calls its tool, so that the same input means the same over every transport.
+//! If the operator excluded these tools, the routes do not exist either. Invalid input is answered
+//! with 400, as in the contract.
 
 mod dashboard;
 pub(crate) mod description;
@@ -22,7 +22,7 @@ use kenning_tools::{AnyTool, Board, Reply, Selection, Toolset};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// How sure a belief is of which nobody said it.
+/// The confidence of a belief that was stored without one.
 const CONFIDENCE_DEFAULT: f64 = 0.5;
 
 /// The tools behind the routes.
@@ -32,8 +32,8 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The memory tools that the operator did not leave out. What the contract shows beside its six
-    /// tools costs a model context, but a route nothing.
+    /// The memory tools that the operator did not exclude. More tools than the contract's six cost a
+    /// model context, but a route costs nothing.
     pub(crate) fn of(board: &Board) -> Self {
         let chosen = board.selection();
         let named = |toolset: &str| chosen.toolsets.iter().any(|it| it == toolset);
@@ -56,18 +56,20 @@ impl Memory {
         }
     }
 
-    /// The engine, for a route that does what this tool may.
+    /// The engine, for a route that needs this tool's permission.
     pub(crate) fn engine_as(&self, tool: &str) -> Result<&Arc<Engine>> {
         match self.board.find(tool) {
             Some(_) => Ok(self.board.engine()),
-            None if self.board.selection().read_only => Err(Error::denied("this changes things")
-                .hint("this server was started with `--read-only`")),
+            None if self.board.selection().read_only => {
+                Err(Error::denied("this call changes data")
+                    .hint("this server was started with `--read-only`"))
+            }
             None => Err(not_served()),
         }
     }
 }
 
-/// Who asks, with what they waited for before: the layer around every route knows both.
+/// The caller, with the time that it has waited: the layer around every route knows both.
 pub(crate) struct Asker(pub(crate) Caller);
 
 impl<S: Sync> FromRequestParts<S> for Asker {
@@ -77,9 +79,9 @@ impl<S: Sync> FromRequestParts<S> for Asker {
         let who = parts.extensions.get::<Principal>().cloned();
         let waited = parts.extensions.get::<Waited>().copied();
         // A route outside the layer would answer anybody.
-        let who = who.ok_or_else(|| refused(&Error::internal("nobody asks")))?;
+        let who = who.ok_or_else(|| refused(&Error::internal("the request has no caller")))?;
         let mut caller = Caller::new(who).after(waited.unwrap_or_default());
-        // Programs ask here, and no models.
+        // Callers here are programs, not models.
         caller.answer_chars_max = None;
         Ok(Self(caller))
     }
@@ -103,7 +105,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .merge(dashboard::routes())
 }
 
-/// As everywhere, but with the contract's status for input that can be repaired.
+/// The usual error response, but with the contract's status for invalid input.
 pub(crate) fn refused(error: &Error) -> Response<Body> {
     let mut response = answer::error(error);
     if error.code == Code::InvalidInput {
@@ -119,7 +121,7 @@ fn answered(status: StatusCode, done: Result<Value>) -> Response<Body> {
     }
 }
 
-/// Calls a tool and gives its value with what it remarked.
+/// Calls a tool and returns its value and its remarks.
 async fn call(
     memory: Memory,
     slots: &Slots,
@@ -259,7 +261,7 @@ async fn update_belief(
         let given = update.insert("belief_id".to_owned(), id.as_str().into());
         if given.is_some_and(|it| it != id.as_str()) {
             return Err(
-                Error::invalid("`belief_id` is not the belief of the address").hint("leave it out"),
+                Error::invalid("`belief_id` differs from the id in the path").hint("leave it out"),
             );
         }
         let arguments = Value::Object(update);
@@ -271,7 +273,7 @@ async fn update_belief(
     answered(StatusCode::OK, updated.await)
 }
 
-/// The client's name for its session, if it gave one.
+/// The client's id for its session, if it gave one.
 async fn session_id(headers: &HeaderMap, body: Body) -> Result<Option<String>> {
     let mut body = fields(arguments(headers, body).await?)?;
     let id = body.remove("session_id");
@@ -281,7 +283,7 @@ async fn session_id(headers: &HeaderMap, body: Body) -> Result<Option<String>> {
     match id {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(id)) => Ok(Some(id)),
-        Some(_) => Err(Error::invalid("`session_id` is not a text")),
+        Some(_) => Err(Error::invalid("`session_id` is not a string")),
     }
 }
 

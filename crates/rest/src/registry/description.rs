@@ -3,7 +3,7 @@
 use kenning_tools::{AnyTool, Toolset};
 use serde_json::{Map, Value, json};
 
-/// The routes, if items are shown at all.
+/// The routes, if items are served at all.
 pub(crate) fn paths(tools: &[&'static dyn AnyTool]) -> Map<String, Value> {
     let mut paths = Map::new();
     if !tools.iter().any(|it| it.toolset() == Toolset::Kiwi) {
@@ -86,7 +86,7 @@ pub(crate) fn paths(tools: &[&'static dyn AnyTool]) -> Map<String, Value> {
     paths
 }
 
-/// What a push sends and a pull answers.
+/// The body of a push and of a pull.
 fn package() -> Value {
     let text = || json!({ "type": "string" });
     json!({

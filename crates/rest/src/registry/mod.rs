@@ -1,7 +1,7 @@
 //! The registry of items, under `/registry/v1`.
 //!
-//! Another Kenning reaches it with `KIWI_REGISTRY_URL=http://HOST:PORT/registry`. What is pushed is
-//! checked here again: its form, its hashes, its signature, who owns the id.
+//! Another Kenning reaches it with `KIWI_REGISTRY_URL=http://HOST:PORT/registry`. A push is checked
+//! again here: its format, its hashes, its signature, the owner of the id.
 
 pub(crate) mod description;
 
@@ -52,7 +52,7 @@ struct Search {
     limit: Option<i64>,
 }
 
-/// Whether this server shows items at all.
+/// The engine, if this server serves items at all.
 fn engine(board: &Board) -> Result<Arc<Engine>> {
     if board.selection().has(Toolset::Kiwi) {
         return Ok(Arc::clone(board.engine()));
@@ -61,12 +61,11 @@ fn engine(board: &Board) -> Result<Arc<Engine>> {
         .hint("this server was started with other toolsets"))
 }
 
-/// What may change things, unless the server changes nothing.
+/// The engine, if this server is not read-only.
 fn writable(board: &Board) -> Result<Arc<Engine>> {
     if board.selection().read_only {
-        return Err(
-            Error::denied("this changes things").hint("this server was started with `--read-only`")
-        );
+        return Err(Error::denied("this call changes data")
+            .hint("this server was started with `--read-only`"));
     }
     engine(board)
 }
@@ -85,7 +84,7 @@ async fn worked(
     }
 }
 
-/// An error in the words of the contract, with its status.
+/// An error in the contract's format, with its status.
 fn refused(fault: ItemFault) -> Response<Body> {
     let ItemFault { error, details } = fault;
     let mut response = answer::error(&error);
@@ -113,7 +112,7 @@ fn named(named: Named) -> Result<(ItemType, String)> {
 fn asked<T>(asked: Asked<T>) -> Result<T> {
     asked.map(|it| it.0).map_err(|cause| {
         Error::invalid(format!("the query cannot be read: {}", cause.body_text()))
-            .hint("/openapi.json lists what it may say")
+            .hint("/openapi.json lists its parameters")
     })
 }
 

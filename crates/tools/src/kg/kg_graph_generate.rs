@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgGraphGenerate;
 
-/// Errors that one answer tells.
+/// At most this many errors are returned.
 const ERRORS_MAX: usize = 100;
 
 /// Generate or regenerate the knowledge graph from documentation files. Scans markdown files and creates

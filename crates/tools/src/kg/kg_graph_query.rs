@@ -137,7 +137,7 @@ impl Tool for KgGraphQuery {
     }
 }
 
-/// Kinds beside documents, which are found anyway.
+/// Kinds in addition to documents, which are always found.
 fn kinds(names: &[String]) -> Result<Vec<Kind>> {
     let mut kinds = Vec::new();
     for name in names {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KgGraphStats;
 
-/// Of the form of these figures.
+/// The version of these statistics.
 const VERSION: &str = "1.0.0";
 
 /// Get comprehensive statistics about the knowledge graph including node counts, edge counts, and

@@ -56,7 +56,7 @@ impl Component {
 /// What runs on behalf of agents: directives and tools of projects, and WASM tools.
 const RUNS: [&str; 2] = ["execute", "wasm"];
 
-/// So many runs must have failed, and none succeeded, before that is called unhealthy.
+/// This many runs must have failed, and none succeeded, before the state is unhealthy.
 const RUNS_TOLD: u64 = 5;
 
 /// How a part is, from good to bad.

@@ -115,7 +115,7 @@ impl Tool for KgSearchTags {
     }
 }
 
-/// Tags in the caller's spelling; what is no text is left out, as long as one is.
+/// Tags in the caller's spelling; values that are not strings are ignored if at least one is.
 fn tags(given: Option<Value>) -> Result<Vec<String>> {
     let Some(Value::Array(given)) = given else {
         return Err(Error::invalid(TAGS_REQUIRED));

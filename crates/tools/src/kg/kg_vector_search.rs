@@ -130,7 +130,7 @@ impl From<VectorHit> for Found {
     }
 }
 
-/// By what a hybrid search found something: its vector, its words, or both.
+/// Whether a hybrid search found something by its vector, its words, or both.
 fn source(score: f64, keyword_score: f64) -> &'static str {
     match (score > 0.0, keyword_score > 0.0) {
         (true, true) => "merged",
@@ -173,7 +173,7 @@ impl Tool for KgVectorSearch {
     fn call(ctx: &Call<'_>, input: Input) -> Result<Self::Output> {
         let mut query = query_of(input)?;
         let limit = query.limit;
-        // One more tells whether there is more.
+        // One more shows whether there are more.
         query.skip = ctx.skip("data.results");
         query.limit += query.skip + 1;
         let cached = ctx.engine.kg().graph_is_in_memory(ctx.caller)?;

@@ -1,4 +1,4 @@
-//! What the tools of the graph share: their envelope, their words and their forgiving numbers.
+//! What the graph tools share: their envelope, their enums and their clamped numbers.
 
 use crate::Call;
 use kenning_core::{Error, Result};
@@ -19,7 +19,7 @@ pub struct KgReply<D, M = Map<String, Value>> {
 }
 
 impl<D> KgReply<D> {
-    /// With nothing to say about it.
+    /// Without metadata.
     pub(crate) fn new(data: D) -> Self {
         Self {
             data,
@@ -27,7 +27,7 @@ impl<D> KgReply<D> {
         }
     }
 
-    /// Says one thing more about it.
+    /// Adds a field to the metadata.
     pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.metadata.insert(name.to_owned(), value.into());
         self
@@ -58,7 +58,7 @@ impl<D: JsonSchema, M> JsonSchema for KgReply<D, M> {
     }
 }
 
-/// A number that is brought between `MIN` and `MAX` where it is outside, as the original did.
+/// A number that is clamped to `MIN` and `MAX`, as in the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clamped<const MIN: u32, const MAX: u32>(u32);
 
@@ -152,7 +152,7 @@ pub(crate) const NODE_TYPES: [&str; 8] = [
     "integration",
 ];
 
-/// The numbers of a vector, with the contract's words for what is wrong with them.
+/// The numbers of a vector, with the contract's error texts.
 pub(crate) fn vector_of(value: &Value) -> Result<Vec<f32>> {
     let Value::Array(items) = value else {
         return Err(Error::invalid("Vector must be an array").hint("of numbers"));
@@ -169,12 +169,12 @@ pub(crate) fn vector_of(value: &Value) -> Result<Vec<f32>> {
     numbers.collect()
 }
 
-/// A text that the contract insists on in its own words, whatever else came in its place.
+/// A required text with the contract's own error, whatever value was given.
 #[derive(Clone, Debug, Default)]
 pub struct Required(Option<Value>);
 
 impl Required {
-    /// The text, or the contract's own complaint.
+    /// The text, or the contract's error.
     pub(crate) fn text(self, complaint: &str) -> Result<String> {
         match self.0 {
             Some(Value::String(text)) if !text.is_empty() => Ok(text),
@@ -182,7 +182,7 @@ impl Required {
         }
     }
 
-    /// Whatever came.
+    /// The value as given.
     pub(crate) fn value(self) -> Option<Value> {
         self.0
     }
@@ -208,10 +208,10 @@ impl JsonSchema for Required {
     }
 }
 
-/// The complaint about a query that is missing or no text.
+/// The error for a missing or wrong query.
 pub(crate) const QUERY_REQUIRED: &str = "Query parameter is required and must be a string";
 
-/// The longer form of what is said before there is a graph.
+/// The longer form of the error before there is a graph.
 pub(crate) fn run_generation_first(error: Error) -> Error {
     if error.message == "Database not initialized" {
         let message = "Database not initialized. Run graph generation first.".to_owned();
@@ -288,7 +288,7 @@ impl From<Incoming> for IncomingLink {
 /// The links of a document, in both directions.
 pub(crate) type Links = (Option<Vec<OutgoingLink>>, Option<Vec<IncomingLink>>);
 
-/// The links as they are shown, where they were asked for.
+/// The links as they are shown, if they were requested.
 pub(crate) fn links(document: &mut Document) -> Links {
     match document.links.take() {
         Some((out, into)) => (
@@ -299,7 +299,7 @@ pub(crate) fn links(document: &mut Document) -> Links {
     }
 }
 
-/// The type of a document, or of what is none its kind.
+/// The type of a document, or the kind of another node.
 pub(crate) fn type_of(document: &Document) -> String {
     let doc_type = document.doc_type.map(DocType::as_str);
     doc_type
@@ -307,7 +307,7 @@ pub(crate) fn type_of(document: &Document) -> String {
         .to_owned()
 }
 
-/// The status of a document; whatever is none holds.
+/// The status of a document; other nodes are `active`.
 pub(crate) fn status_of(document: &Document) -> String {
     document
         .status
@@ -363,10 +363,10 @@ impl From<Suggestion> for SuggestedLink {
     }
 }
 
-/// Texts that an answer may hold in all, in bytes: about 20,000 tokens.
+/// At most this many bytes of text in one reply: about 20,000 tokens.
 pub(crate) const CONTENT_BYTES_MAX: usize = 60_000;
 
-/// How the documents that a text found fit it: `words`, `meaning` where none has every word, `none`.
+/// How the documents match a query: `words`, `meaning` if none has every word, `none`.
 pub(crate) fn matched(ctx: &Call<'_>, by_meaning: bool, is_any: bool) -> &'static str {
     match (by_meaning, is_any) {
         (_, false) => "none",

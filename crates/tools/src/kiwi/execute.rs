@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// So much of what a program printed is shown beside its result.
+/// At most this many characters of a program's output are shown beside its result.
 const REPEATED_CHARS_MAX: usize = 500;
 
 /// The tool.
@@ -45,7 +45,7 @@ pub struct Input {
     pub run_id: Option<String>,
 }
 
-/// So many items of a list are shown.
+/// At most this many items of a list are shown.
 const LISTED_MAX: usize = 100;
 
 /// What can be done.
@@ -78,7 +78,7 @@ impl Tool for Execute {
     type Input = Input;
     type Output = Answer;
 
-    /// What an action needs is not what the worst of them needs.
+    /// The scope of each action, not of the most powerful one.
     fn scope(arguments: &Value) -> Scope {
         let is = |name: &str, value: &str| arguments[name] == value;
         match arguments["action"].as_str() {
@@ -126,7 +126,7 @@ impl Tool for Execute {
     }
 }
 
-/// An error about an item that is not there also says which ones have nearly its name.
+/// Adds similar names to the error about an item that does not exist.
 fn with_near_names(ctx: &Call<'_>, target: &ItemTarget, mut error: Error) -> Error {
     if error.code != Code::NotFound {
         return error;
@@ -164,7 +164,7 @@ fn with_near_names(ctx: &Call<'_>, target: &ItemTarget, mut error: Error) -> Err
     error
 }
 
-/// An action on its way.
+/// An action in progress.
 struct Doing<'a> {
     ctx: &'a Call<'a>,
     target: ItemTarget,
@@ -173,7 +173,7 @@ struct Doing<'a> {
 }
 
 impl Doing<'_> {
-    /// Under a directive, items are changed only if it says so.
+    /// Within a directive's run, items are changed only if the directive grants it.
     fn require_run_may_act(&self) -> Result<()> {
         let Some(run_id) = &self.run_id else {
             return Ok(());
@@ -198,7 +198,7 @@ impl Doing<'_> {
         }
     }
 
-    /// The answer with the fields that all of them have.
+    /// A reply with the common fields.
     fn answer(&self, status: &str, action: &str, fields: Value) -> Answer {
         let is_dry = self.target.dry_run;
         let status = if is_dry { "validation_passed" } else { status };
@@ -247,7 +247,7 @@ impl Doing<'_> {
         }
     }
 
-    /// What was given to what is run: `inputs` if it is an object, else everything.
+    /// The inputs: `inputs` if it is an object, otherwise all parameters.
     fn given(&self, except: &[&str]) -> Map<String, Value> {
         if let Some(Value::Object(inputs)) = self.parameters.get("inputs") {
             return inputs.clone();
@@ -259,7 +259,7 @@ impl Doing<'_> {
         given
     }
 
-    /// A tool of the board wins over an installed one, and that over an item.
+    /// A tool of the table takes precedence over an installed one, and that over an item.
     fn run_tool(self) -> Result<Answer> {
         let (ctx, id) = (self.ctx, self.target.id.as_str());
         let given = self.given(&["dry_run"]);
@@ -298,7 +298,7 @@ impl Doing<'_> {
         self.ran_item(run)
     }
 
-    /// Under a directive's run, a tool of the server must be one that the directive names.
+    /// Within a directive's run, a tool of the server must be one that the directive grants.
     fn require_run_may(&self, tool: &str) -> Result<()> {
         let Some(run_id) = &self.run_id else {
             return Ok(());
@@ -307,7 +307,7 @@ impl Doing<'_> {
         settled(ctx, engine.kiwi().require_run_may(ctx.caller, run_id, tool))
     }
 
-    /// A tool that fails is an error, with everything that it said.
+    /// A tool that fails is an error, with all of its output.
     fn ran_item(self, run: ToolItemRun) -> Result<Answer> {
         let metadata = json!({
             "duration_ms": run.duration_ms, "tool_type": run.tool_type,
@@ -341,17 +341,17 @@ impl Doing<'_> {
             fields[name] = run.data.get(name).cloned().unwrap_or_default();
         }
         if run.data.get("return_code").is_some() {
-            // All of it stands in the three fields.
+            // The three fields contain all of it.
             fields["data"] = Value::Null;
         }
         if let Some(fields) = fields.as_object_mut() {
             fields.retain(|_, value| !value.is_null());
         }
         self.ctx.detail(fields);
-        Err(Error::invalid(error).hint("`stdout` and `stderr` show what it said"))
+        Err(Error::invalid(error).hint("`stdout` and `stderr` have its output"))
     }
 
-    /// What another tool of the server answered, as the result of this one.
+    /// The reply of another tool of the server, as the result of this one.
     fn replied(self, reply: Reply, toolset: &str) -> Result<Answer> {
         if let Some(error) = reply.error {
             return Err(error);
@@ -420,7 +420,7 @@ impl Doing<'_> {
             Some("all") => ItemSource::All,
             Some(other) => {
                 return Err(
-                    Error::invalid(format!("`parameters.source`: `{other}` is none"))
+                    Error::invalid(format!("`parameters.source`: `{other}` is unknown"))
                         .hint("use `local`, `registry` or `all`"),
                 );
             }
@@ -479,7 +479,7 @@ impl Doing<'_> {
         Ok(self.answer(status, action, signed(done)))
     }
 
-    /// Signs every item that a pattern means, once somebody has seen the list and confirmed it.
+    /// Signs every item that matches a pattern, once somebody has confirmed the list.
     fn sign_many(self, sign_as: SignAs) -> Result<Answer> {
         let (ctx, pattern) = (self.ctx, &self.target.id);
         if sign_as != SignAs::Sign {
@@ -591,8 +591,8 @@ impl Doing<'_> {
     }
 }
 
-/// What an action came to, which every answer has as `result`. A text that stands beside it is not
-/// said twice.
+/// The result of an action, which every reply has as `result`. A text that is given beside it is not
+/// repeated.
 fn outcome(fields: &Map<String, Value>) -> Value {
     const TOLD: [&str; 18] = [
         "version",
@@ -639,7 +639,7 @@ fn candidate(it: &SignCandidate) -> Value {
     fields
 }
 
-/// What a program printed is its result. Where that is long, it is not said a second time.
+/// The output of a program is its result. A long one is not repeated.
 fn say_once(data: &mut Value, result: &Value) {
     if let Some(Value::String(stdout)) = data.get_mut("stdout")
         && !result.is_null()

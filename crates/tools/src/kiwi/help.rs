@@ -30,7 +30,7 @@ pub struct Output {
     parameters: Option<Value>,
 }
 
-/// The version of the contract that these four tools keep.
+/// The version of the contract that these four tools implement.
 pub const API_VERSION: &str = "1.0.0";
 
 /// Something to get help on.
@@ -87,7 +87,7 @@ impl Tool for Help {
     fn call(ctx: &Call<'_>, input: Input) -> Result<Output> {
         let named = input.topic.unwrap_or_default();
         let asked = named.trim().to_lowercase();
-        // People ask for `directives` as for `directive`.
+        // People ask for `directives` as well as `directive`.
         let singular = asked.strip_suffix('s').unwrap_or(&asked);
         let found = TOPICS
             .iter()
@@ -125,7 +125,7 @@ fn answer(help: &str, topic: &str, parameters: Option<Value>) -> Output {
     }
 }
 
-/// The name of a tool that can be called from here, what it does, and what it wants to be told.
+/// The name of a tool that can be called from here, its description and its parameters.
 fn tool_help(ctx: &Call<'_>, name: &str) -> Option<(String, String, Value)> {
     if name.is_empty() {
         return None;

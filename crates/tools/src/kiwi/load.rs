@@ -59,8 +59,8 @@ impl Tool for Load {
         };
         let from = match input.source.as_deref() {
             None | Some("registry") => LoadFrom::Registry,
-            Some(word) => LoadFrom::Shelf(word.parse().map_err(|_: Error| {
-                Error::invalid(format!("`source`: `{word}` is none"))
+            Some(word) => LoadFrom::Local(word.parse().map_err(|_: Error| {
+                Error::invalid(format!("`source`: `{word}` is unknown"))
                     .hint("use `registry`, `project` or `user`")
             })?),
         };
@@ -93,10 +93,9 @@ impl Tool for Load {
     }
 }
 
-/// Reads a place for items; the message names the field.
+/// Parses a location of items; the error names the field.
 pub(super) fn scope(field: &str, word: &str) -> Result<ItemScope> {
     word.parse().map_err(|_: Error| {
-        Error::invalid(format!("`{field}`: `{word}` is not a place for items"))
-            .hint("use `project` or `user`")
+        Error::invalid(format!("`{field}`: `{word}` is unknown")).hint("use `project` or `user`")
     })
 }

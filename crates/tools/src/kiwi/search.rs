@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// The tool.
 pub struct Search;
 
-/// What a cursor goes on in.
+/// The list that a cursor continues.
 const LIST: &str = "results";
 
 /// Search for directives, tools, or knowledge entries. `any` finds memories, notes and every other
@@ -193,7 +193,7 @@ impl Tool for Search {
         let (mut items, mut total) = (found.items, found.total);
         if !matches!(input.source, Source::Registry) {
             let mut more = Vec::new();
-            // Who sees the other tools listed does not look for them among items.
+            // With all tools listed, they are not searched among items.
             let is_lean = ctx.board.is_lean();
             if any || (is_lean && item_type == Some(ItemType::Tool)) {
                 more.extend(server_tools(ctx, &input.query));
@@ -232,8 +232,7 @@ impl Tool for Search {
     }
 }
 
-/// Puts others into a list, each where it belongs, so that the place of none depends on how far the list
-/// was read.
+/// Merges others into a list by rank, so that no position depends on how much of the list was read.
 fn merged(items: Vec<FoundItem>, mut others: Vec<FoundItem>, sort: ItemSort) -> Vec<FoundItem> {
     others.sort_by(|a, b| a.order(b, sort));
     let mut others = others.into_iter().peekable();
@@ -248,10 +247,10 @@ fn merged(items: Vec<FoundItem>, mut others: Vec<FoundItem>, sort: ItemSort) -> 
     all
 }
 
-/// The schemas of one answer have at most so many bytes together: an answer must stay readable.
+/// The schemas of one reply have at most this many bytes together, so that it stays readable.
 const PARAMETERS_BYTES_MAX: usize = 16 * 1024;
 
-/// Installed tools say what they want to be told when they are asked.
+/// Adds the parameters of installed tools.
 fn with_installed_parameters(ctx: &Call<'_>, items: &mut [FoundItem]) {
     let is_bare = |it: &FoundItem| it.item_type == "tool" && it.parameters.is_none();
     if !items.iter().any(is_bare) {
@@ -285,7 +284,7 @@ fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
     let rows = found.filter_map(|(place, relevance)| {
         let tool = *TOOLS.get(place)?;
         let relevance = if exact(tool.name()) { 1.0 } else { relevance };
-        // Who asks has these four already, and `execute` does not run them.
+        // The caller has these four already, and `execute` does not run them.
         let is_own = tool.toolset() == Toolset::Kiwi;
         if !Catalogue::is_answer(relevance) || is_own || !ctx.board.reaches(tool) {
             return None;

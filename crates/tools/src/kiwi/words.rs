@@ -1,4 +1,4 @@
-//! What the four tools share: the words of the contract and its errors.
+//! What the four tools share: types and errors of the contract.
 
 use crate::Call;
 use kenning_core::{Error, Result};
@@ -12,12 +12,12 @@ use std::borrow::Cow;
 /// The types of the contract.
 pub(super) const TYPES: [&str; 3] = ["directive", "tool", "knowledge"];
 
-/// An answer whose fields depend on what was asked.
+/// A reply whose fields depend on the request.
 #[derive(Serialize)]
 pub struct Answer(pub(super) Map<String, Value>);
 
 impl Answer {
-    /// With these fields; what is null is left out. When it was answered is always said.
+    /// With these fields and the time; null values are left out.
     pub(super) fn new(ctx: &Call<'_>, fields: Value) -> Self {
         let mut map = Map::new();
         if let Value::Object(fields) = fields {
@@ -47,7 +47,7 @@ impl JsonSchema for Answer {
     }
 }
 
-/// Reads a type; another is an error with the contract's list.
+/// Parses a type; the error has the contract's list.
 pub(super) fn item_type(ctx: &Call<'_>, word: &str) -> Result<ItemType> {
     word.parse().map_err(|_: Error| {
         ctx.detail(json!({ "supported_types": TYPES }));
@@ -56,7 +56,7 @@ pub(super) fn item_type(ctx: &Call<'_>, word: &str) -> Result<ItemType> {
     })
 }
 
-/// What an action came to; the fields of a fault are shown beside its error.
+/// The result of an action; the fields of a fault are shown beside its error.
 pub(super) fn settled<T>(ctx: &Call<'_>, result: ItemResult<T>) -> Result<T> {
     result.map_err(|fault| {
         let ItemFault { error, details } = *fault;

@@ -1,8 +1,8 @@
-//! What a tool of the contract is over HTTP, declared beside the tool.
+//! The HTTP API of the contract's tools, declared beside each tool.
 //!
-//! A [`Route`] says how it is asked, whose permission it needs, and which request it takes. The fields of the
-//! request are those of its type: the HTTP server reads bodies and queries by its schema, and a call that
-//! another KOI server answers is the same request, written as JSON.
+//! A [`Route`] has a method and a path, the tool whose permission it needs, and the type of its
+//! request. The HTTP server reads bodies and queries by the schema of that type, and a call that
+//! another KOI server answers is sent as the same request, written as JSON.
 
 use super::Refusal;
 use crate::schema;
@@ -22,7 +22,7 @@ pub enum Verb {
     Post,
 }
 
-/// Where a route has the fields of its request that are not in its path.
+/// Where the fields of a request are that are not in its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It has none.
@@ -44,13 +44,13 @@ pub struct Route {
     pub summary: &'static str,
     /// The tool whose permission it needs.
     pub tool: &'static str,
-    /// Fields of the request that the path itself decides.
+    /// Fields of the request that the path determines.
     pub fixed: &'static [(&'static str, &'static str)],
     /// Where the other fields are.
     pub place: Place,
     /// The JSON Schema of the request: see [`fields`].
     pub schema: fn() -> Value,
-    /// Answers a request that fits the schema: see [`via`].
+    /// Answers a request that matches the schema: see [`via`].
     pub answer: fn(&Engine, &Caller, Value) -> Result<Value, Refusal>,
 }
 
@@ -61,7 +61,7 @@ impl Route {
         rest.split_once('}').map(|(name, _)| name)
     }
 
-    /// The fields that the path itself decides.
+    /// The fields that the path determines.
     pub fn fixed_fields(&self) -> Map<String, Value> {
         let fixed = self.fixed.iter();
         fixed
@@ -72,16 +72,16 @@ impl Route {
 
 /// A tool of the contract as a part of the API.
 pub struct Api<I> {
-    /// Its routes. The first whose fixed fields the request has is the one that a call is sent to when another
-    /// server answers it.
+    /// Its routes. When another server answers a call, it is sent to the first route whose fixed
+    /// fields match.
     pub routes: &'static [Route],
-    /// The request that a call is, as JSON: see [`written`].
+    /// Converts a call to the JSON of its request: see [`written`].
     pub request: fn(I) -> Result<Value>,
-    /// Adds what follows from the rest of an answer, where other servers do not say it.
+    /// Adds fields that can be derived from the rest of an answer, if another server leaves them out.
     pub complete: fn(&mut Map<String, Value>),
 }
 
-/// For a tool whose answers need nothing added.
+/// For tools whose answers need no additions.
 pub(super) fn as_it_is(_: &mut Map<String, Value>) {}
 
 /// A request without fields.
@@ -93,7 +93,7 @@ pub fn fields<R: JsonSchema>() -> Value {
     schema::of_request::<R>()
 }
 
-/// Reads a request, asks, writes the answer.
+/// Reads a request, answers it and serializes the answer.
 ///
 /// # Errors
 /// What `answer` refuses.
@@ -110,7 +110,7 @@ pub fn via<R: DeserializeOwned, O: Serialize>(
     Ok(written.map_err(|cause| Error::internal("an answer is not JSON").because(cause))?)
 }
 
-/// A request as JSON, without the fields that say nothing.
+/// A request as JSON, without nulls.
 pub(super) fn written(request: &impl Serialize) -> Result<Value> {
     let mut written = serde_json::to_value(request)
         .map_err(|cause| Error::internal("a request is not JSON").because(cause))?;

@@ -1,28 +1,28 @@
-//! Answers of another KOI server, in the form that our output schemas promise.
+//! Makes answers of another KOI server match our output schemas.
 //!
-//! The original server leaves out what it does not have, writes some objects as JSON text and some lists
-//! as null. MCP clients validate against the schema that we declared, and refuse a whole answer for one
-//! such field. What can be read is put right; fields that we do not know stay; what cannot be read is an
+//! The original server leaves out what it does not have, writes some objects as JSON text and some
+//! lists as null. MCP clients validate against the schema that we declared, and refuse a whole answer
+//! for one such field. What can be converted is converted; unknown fields stay; anything else is an
 //! error that names the field.
 
 use kenning_core::{Error, Result};
 use serde_json::{Map, Value, json};
 
-/// An answer that fits the schema, or an error that says where it does not.
+/// An answer that matches the schema, or an error that says where it does not.
 pub(crate) fn conform(tool: &str, schema: Option<&Value>, mut answer: Value) -> Result<Value> {
     if let Some(schema) = schema {
         let fitted = fit(schema, &mut answer, "");
         fitted.map_err(|fault| {
             Error::unavailable(format!(
-                "the KOI server that KOI_API_ENDPOINT names gives no answer of the contract to `{tool}`: {fault}"
+                "the KOI server that KOI_API_ENDPOINT names answers `{tool}` with something else than the contract says: {fault}"
             ))
-            .hint("look whether a KOI server is at that address, or unset KOI_API_ENDPOINT to answer from here")
+            .hint("check that a KOI server is at that URL, or unset KOI_API_ENDPOINT to answer from here")
         })?;
     }
     Ok(answer)
 }
 
-/// Makes a value fit its schema where that loses nothing. `at` is where it stands in the answer.
+/// Makes a value match its schema where nothing is lost. `at` is its path in the answer.
 fn fit(schema: &Value, value: &mut Value, at: &str) -> std::result::Result<(), String> {
     if let Some(choices) = schema.get("anyOf").and_then(Value::as_array) {
         let mut faults = Vec::new();
@@ -90,7 +90,7 @@ fn fit_fields(
         };
         let is_required = required.contains(&name.as_str());
         match fields.get_mut(name) {
-            // A field that may be left out may be null on the wire.
+            // An optional field may be null in the other server's answer.
             Some(Value::Null) if !is_required && !allows_null(schema) => {
                 fields.remove(name);
             }

@@ -1,7 +1,8 @@
-//! The tools of the KOI contract that another server answers, when the operator named one.
+//! Forwards tools of the KOI contract to another server, if the operator configured one.
 //!
-//! This is the one place where a call leaves for there. What is sent follows from the tool's own request and
-//! route (`api`). What the server says is passed on, fields that we do not know included; `conform` puts right what clients would refuse.
+//! This is the only place where a call leaves this server. What is sent follows from the tool's own
+//! request and route (`api`). The answer is passed on, including unknown fields; `conform` corrects
+//! what clients would refuse.
 
 use super::api::{Place, Route, Verb};
 use super::resolve_entity;
@@ -10,12 +11,12 @@ use kenning_engine::koi::{FarAnswer, FarServer};
 use kenning_text::percent;
 use serde_json::{Map, Value, json};
 
-/// A name that means something less surely means nothing known.
+/// A name with less confidence is treated as unknown.
 const CONFIDENCE_MIN: f64 = 0.5;
-/// Two that are nearer to each other than this are as likely.
+/// Candidates closer than this are equally likely.
 const TIE: f64 = 1e-9;
 
-/// What it says to the request that a call is.
+/// Sends the request of a call.
 pub(crate) fn ask(
     server: &FarServer,
     tool: &str,
@@ -31,7 +32,7 @@ pub(crate) fn ask(
     send(server, tool, route, request)
 }
 
-/// What it says to a request by a route.
+/// Sends a request to a route.
 pub(crate) fn send(server: &FarServer, tool: &str, route: &Route, request: Value) -> Result<Value> {
     let Value::Object(mut fields) = request else {
         return Err(Error::internal("a request is not an object"));
@@ -60,7 +61,7 @@ pub(crate) fn send(server: &FarServer, tool: &str, route: &Route, request: Value
     taken(tool, answer?)
 }
 
-/// Refuses a request that says nothing where the route needs something.
+/// Refuses a request that lacks what the route needs.
 fn check(route: &Route, fields: &Map<String, Value>) -> Result<()> {
     if route.place == Place::Nowhere && route.field_in_path().is_none() {
         return Ok(());
@@ -76,13 +77,13 @@ fn check(route: &Route, fields: &Map<String, Value>) -> Result<()> {
             Some(_) => true,
         };
         if !is_said {
-            return Err(Error::invalid(format!("`{field}` is empty")).hint("say what is meant"));
+            return Err(Error::invalid(format!("`{field}` is empty")).hint("give a value"));
         }
     }
     Ok(())
 }
 
-/// Fields as a query; an empty text says nothing.
+/// Fields as a query string; empty texts are left out.
 fn query(fields: &Map<String, Value>) -> String {
     let mut query = String::new();
     for (name, value) in fields {
@@ -99,7 +100,7 @@ fn query(fields: &Map<String, Value>) -> String {
     query
 }
 
-/// The body of a success; else what the contract's clients say of an error.
+/// The body of a success; otherwise the error text of the contract's clients.
 fn taken(tool: &str, answer: FarAnswer) -> Result<Value> {
     if answer.is_success() {
         return Ok(answer.body);
@@ -120,7 +121,7 @@ fn taken(tool: &str, answer: FarAnswer) -> Result<Value> {
     let said = said.unwrap_or_default();
     let message = format!("KOI API error ({tool}): Request failed with status code {status}{said}");
     let error = Error::new(code, message);
-    // A Kenning says what to do about it, too.
+    // A Kenning server sends a hint, too.
     let hint = answer.body.get("hint").and_then(Value::as_str);
     Err(match (code, hint) {
         (Code::Unauthenticated | Code::Denied, _) => {
@@ -131,7 +132,7 @@ fn taken(tool: &str, answer: FarAnswer) -> Result<Value> {
     })
 }
 
-/// What a body says is wrong: the API's `detail`, or what the layer around a Kenning says.
+/// The error text in a body: the API's `detail`, or that of a Kenning server's own layer.
 fn detail(body: &Value) -> Option<String> {
     let shown = |it: &Value| {
         it.as_str()
@@ -144,7 +145,7 @@ fn detail(body: &Value) -> Option<String> {
         .filter(|it| !it.is_empty())
 }
 
-/// The URI that a name has there. What the server would only make up is nobody.
+/// The URI of a name on that server. A URI that the server only proposes does not count.
 fn uri_of(server: &FarServer, tool: &str, name: &str) -> Result<String> {
     let name = name.trim();
     if name.starts_with("orn:") {

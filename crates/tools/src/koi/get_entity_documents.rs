@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct GetEntityDocuments;
 
-/// What a cursor goes on in.
+/// The list that a cursor continues.
 const LIST: &str = "documents";
 
 /// So many documents are answered at most.
@@ -164,7 +164,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     })
 }
 
-/// The same for the HTTP API, where nothing mentions an unknown name; the tool refuses it.
+/// The same for the HTTP API, where an unknown name has no documents; the tool refuses it.
 ///
 /// # Errors
 /// What [`answer`] refuses for another reason.

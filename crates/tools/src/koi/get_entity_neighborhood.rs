@@ -139,7 +139,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     })
 }
 
-/// The same for the HTTP API, where an unknown name is related to nobody; the tool refuses it.
+/// The same for the HTTP API, where an unknown name has no relationships; the tool refuses it.
 fn known_or_none(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
     let entity_uri = request.entity_uri.clone();
     match answer(engine, caller, request) {

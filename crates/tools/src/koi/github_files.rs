@@ -67,7 +67,7 @@ struct File {
     scanned_at: String,
 }
 
-/// What the original calls a file's type: its language, where that has another name than the file.
+/// The file type in the original's terms: the language, if its name differs from the extension.
 fn language(extension: Value) -> Value {
     match extension.as_str() {
         Some("py") => "python".into(),

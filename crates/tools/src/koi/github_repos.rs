@@ -74,7 +74,8 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     })
 }
 
-/// Registers a repository where KOI calls are answered: here, or at the server that the operator named.
+/// Registers a repository where KOI calls are answered: here, or at the server that the operator
+/// configured.
 pub fn register(engine: &Engine, caller: &Caller, request: Request) -> Done<Value> {
     engine.may_write(caller)?;
     if let Some(server) = engine.koi().far_server(&caller.principal.space)? {
@@ -123,7 +124,8 @@ pub fn remove(engine: &Engine, caller: &Caller, request: Removal) -> Result<Remo
     })
 }
 
-/// Unregisters a repository where KOI calls are answered: here, or at the server that the operator named.
+/// Unregisters a repository where KOI calls are answered: here, or at the server that the operator
+/// configured.
 pub fn unregister(engine: &Engine, caller: &Caller, request: Removal) -> Done<Value> {
     engine.may_write(caller)?;
     if let Some(server) = engine.koi().far_server(&caller.principal.space)? {

@@ -60,7 +60,7 @@ const SCAN: &str = "scan";
 
 fn unknown_action(action: &str) -> Error {
     let action: String = action.chars().take(40).collect();
-    Error::invalid(format!("`action`: `{action}` is unknown")).hint("`scan` or `status`")
+    Error::invalid(format!("`action`: `{action}` is unknown")).hint("use `scan` or `status`")
 }
 
 /// Scan progress or sensor status.
@@ -190,7 +190,7 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     }
 }
 
-/// That no repository is called so, and which there are; nothing if one is.
+/// A message if no repository has this name, with those that exist.
 pub(super) fn missing(
     engine: &Engine,
     caller: &Caller,
@@ -357,7 +357,7 @@ impl Tool for GithubScan {
         complete: api::as_it_is,
     });
 
-    /// Asking how things stand changes nothing.
+    /// Asking for the status changes nothing.
     fn scope(arguments: &Value) -> Scope {
         match arguments
             .get("action")

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// How sure somebody is who does not say.
+/// The confidence if the caller gives none.
 const CONFIDENCE_DEFAULT: f64 = 0.9;
 
 /// The tool.
@@ -46,7 +46,7 @@ pub struct Merge {
     pub into: String,
 }
 
-// Without a word of their own: the fields say it.
+// Without doc comments: the fields speak for themselves.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(inline)]
 struct Entity {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KnowledgeSearch;
 
-/// What a cursor goes on in, both at once.
+/// The lists that a cursor continues, both at once.
 const LISTS: [&str; 2] = ["results", "chunk_results"];
 
 /// Semantic search over indexed documents (RAG).
@@ -161,7 +161,7 @@ impl From<FoundPassage> for Chunk {
 /// Where texts come from.
 const SOURCES: [&str; 6] = ["vault", "github", "email", "web", "memory", "project"];
 
-/// Says which sources there are to somebody who named none of them and found nothing.
+/// Lists the sources for a caller that named an unknown one and found nothing.
 fn unknown_source(source: &str) -> Option<String> {
     let named = source.trim().to_lowercase();
     let named = named.strip_suffix("-sensor").unwrap_or(&named);
@@ -175,7 +175,7 @@ fn unknown_source(source: &str) -> Option<String> {
     ))
 }
 
-/// What the contract calls a source that is read by itself.
+/// The contract's name of a source.
 fn sensor(source: &str) -> String {
     match source {
         "vault" | "web" | "github" | "email" => format!("{source}-sensor"),

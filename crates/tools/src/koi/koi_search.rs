@@ -14,7 +14,7 @@ use serde_json::json;
 /// The tool.
 pub struct KoiSearch;
 
-/// What a cursor goes on in, both at once.
+/// The lists that a cursor continues, both at once.
 const LISTS: [&str; 2] = ["results", "documents"];
 
 /// Search the knowledge graph using semantic similarity.

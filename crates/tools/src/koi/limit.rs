@@ -1,7 +1,7 @@
-//! How many results a caller wants.
+//! Limits of results.
 //!
-//! The tools take any number and the contract's default for 0; the HTTP API takes whole numbers. Both draw
-//! what is out of bounds into them.
+//! The tools accept any number, with the contract's default for 0; the HTTP API accepts whole
+//! numbers. Both clamp it.
 
 use kenning_text::round::{self, Ties};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -30,7 +30,7 @@ impl JsonSchema for Limit {
     }
 }
 
-/// What a tool's caller wants, as a request says it: 0 is nothing said, a part of one more is one more.
+/// A tool's limit as a request has it: 0 means none given, and a fraction is rounded up.
 fn wanted(limit: Option<Limit>) -> Option<i64> {
     let wanted = limit.map(|it| it.0).filter(|it| *it != 0.0)?;
     let bounds = i64::try_from(MAX).unwrap_or(i64::MAX);
@@ -38,12 +38,13 @@ fn wanted(limit: Option<Limit>) -> Option<i64> {
     Some(least.unwrap_or(bounds))
 }
 
-/// The limit of the request that a tool's call is: never left to the default of whoever answers.
+/// The limit of the request for a tool's call: always set, because the default of another server may
+/// differ.
 pub(super) fn asked(limit: Option<Limit>) -> Option<i64> {
     wanted(limit).or_else(|| i64::try_from(DEFAULT).ok())
 }
 
-/// How many results a request gets.
+/// The number of results for a request.
 pub(super) fn within(wanted: Option<i64>) -> usize {
     bounded(wanted, DEFAULT, MAX)
 }

@@ -1,8 +1,8 @@
-//! Moments as the original writes them: to the microsecond, in UTC.
+//! Timestamps as the original writes them: microseconds, in UTC.
 
 use kenning_engine::timestamp;
 
-/// Without a zone, as of most of its columns.
+/// Without a zone, as most of its columns.
 pub fn naive(ms: u64) -> String {
     let text = timestamp(ms);
     match text.strip_suffix('Z') {
@@ -11,7 +11,7 @@ pub fn naive(ms: u64) -> String {
     }
 }
 
-/// With the zone, as of those that have one.
+/// With the zone, as the others.
 pub fn zoned(ms: u64) -> String {
     format!("{}+00:00", naive(ms))
 }

@@ -48,8 +48,8 @@ impl Action {
             "add" => Ok(Self::Add),
             "remove" => Ok(Self::Remove),
             "" | "status" => Ok(Self::Status),
-            other => Err(Error::invalid(format!("`action`: `{other}` is not known"))
-                .hint("it can be: add, remove, status")),
+            other => Err(Error::invalid(format!("`action`: `{other}` is unknown"))
+                .hint("use `add`, `remove` or `status`")),
         }
     }
 }
@@ -311,7 +311,7 @@ impl Tool for MonitorUrl {
         complete: api::as_it_is,
     });
 
-    /// Only adding asks a page.
+    /// Only adding fetches a page.
     fn scope(arguments: &Value) -> Scope {
         match arguments
             .get("action")

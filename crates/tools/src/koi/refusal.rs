@@ -1,7 +1,7 @@
-//! Why a KOI call was refused, with the status that the HTTP API has for it.
+//! Refusals of KOI calls, with the status of the HTTP API.
 //!
-//! Tools and routes answer alike; only a route also needs a number. Most follow from the error's code; where
-//! the original has another, whoever refuses says so.
+//! Tools and routes give the same error; only a route also needs a status. Most follow from the
+//! error's code; where the original has another, it is given explicitly.
 
 use kenning_core::{Code, Error};
 use kenning_engine::koi::{WebFault, WebFaultKind};

@@ -1,14 +1,14 @@
-//! What the three vault tools share: the contract's words for what went wrong.
+//! What the three vault tools share: the contract's error texts.
 
 use kenning_core::{Code, Error};
 use kenning_text::line::dotted;
 
-/// `File not found: …`, `Path traversal rejected: …`; any other wrong name is said to be in `field`.
+/// `File not found: …`, `Path traversal rejected: …`; any other invalid name is reported for `field`.
 pub(super) fn in_contract_words(error: Error, absent: &str, field: &str, path: &str) -> Error {
     let leads_elsewhere = path.starts_with(['/', '\\']) || path.get(1..3) == Some(":\\");
     let (code, text) = match error.code {
         Code::NotFound => (Code::NotFound, absent),
-        // Not every refusal is about the way: a permission may be missing, or the vault.
+        // Not every refusal is about the path: a permission may be missing, or the vault.
         Code::Denied if error.message.ends_with("leads outside") => {
             (Code::Denied, "Path traversal rejected")
         }
@@ -25,7 +25,7 @@ pub(super) fn in_contract_words(error: Error, absent: &str, field: &str, path: &
     error
 }
 
-/// What of a note's frontmatter cannot be read, to be said beside the answer.
+/// What cannot be read in a note's frontmatter, as a remark beside the reply.
 pub(super) fn frontmatter_fault(path: &str, text: &str) -> Option<String> {
     kenning_engine::koi::frontmatter_fault(&one_line(path), text)
 }

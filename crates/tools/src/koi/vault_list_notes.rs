@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// The tool.
 pub struct VaultListNotes;
 
-/// So many names fit into one answer.
+/// At most this many names fit into one reply.
 const NAMES_MAX: usize = 1_500;
 
 /// List markdown notes in a vault folder.

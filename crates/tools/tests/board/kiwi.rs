@@ -11,25 +11,25 @@ use std::path::PathBuf;
 const DIRECTIVE: &str = "---\nname: oauth_setup\nversion: 1.0.0\ncategory: auth\ndescription: Configure OAuth with Google and GitHub\n---\n\n# OAuth Setup\n\n1. Configure the provider.\n";
 
 /// A fixture whose project has items.
-struct Shelf {
+struct Project {
     fixture: Fixture,
 }
 
-impl Shelf {
+impl Project {
     fn new() -> Self {
         let fixture = Fixture::without_vault(Selection::default());
-        let shelf = Self { fixture };
-        shelf.put("directives/auth/oauth_setup.md", DIRECTIVE);
+        let project = Self { fixture };
+        project.put("directives/auth/oauth_setup.md", DIRECTIVE);
         for (id, title) in [
             ("001-email", "Email deliverability"),
             ("002-smtp", "SMTP configuration"),
         ] {
-            shelf.put(
+            project.put(
                 &format!("knowledge/email/{id}.md"),
                 &format!("---\nzettel_id: {id}\ntitle: {title}\nentry_type: pattern\ncategory: email\ntags: [mail]\n---\n\nWarm up new addresses slowly.\n"),
             );
         }
-        shelf
+        project
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -82,25 +82,25 @@ impl Shelf {
 }
 
 #[test]
-fn what_is_on_a_shelf_is_found_by_words_by_meaning_and_first_by_its_id() {
-    let shelf = Shelf::new();
+fn what_is_in_a_project_is_found_by_words_by_meaning_and_first_by_its_id() {
+    let project = Project::new();
     assert_eq!(
-        shelf.ids("directive", "configure oauth", "local"),
+        project.ids("directive", "configure oauth", "local"),
         ["oauth_setup"]
     );
     assert_eq!(
-        shelf
+        project
             .ids("knowledge", "mail delivery", "local")
             .first()
             .map(String::as_str),
         Some("001-email")
     );
-    assert_eq!(shelf.ids("knowledge", "002-smtp", "local")[0], "002-smtp");
+    assert_eq!(project.ids("knowledge", "002-smtp", "local")[0], "002-smtp");
     assert_eq!(
-        shelf.ids("directive", "oauth", "registry"),
+        project.ids("directive", "oauth", "registry"),
         Vec::<String>::new()
     );
-    let found = shelf.search("directive", "oauth_setup", "local");
+    let found = project.search("directive", "oauth_setup", "local");
     let row = &found["results"][0];
     assert_eq!(
         (&row["name"], &row["category"], &row["source"]),
@@ -111,26 +111,26 @@ fn what_is_on_a_shelf_is_found_by_words_by_meaning_and_first_by_its_id() {
         (&json!(1), &json!("oauth_setup"))
     );
     // A file that is there now is found now, and one that is gone is not.
-    shelf.put(
+    project.put(
         "directives/auth/passkeys.md",
         &DIRECTIVE
             .replace("oauth_setup", "passkeys")
             .replace("OAuth", "passkeys"),
     );
     assert!(
-        shelf
+        project
             .ids("directive", "passkeys", "local")
             .contains(&"passkeys".to_owned())
     );
-    fs::remove_file(shelf.path("directives/auth/passkeys.md")).unwrap();
-    let gone = shelf.ids("directive", "passkeys", "local");
+    fs::remove_file(project.path("directives/auth/passkeys.md")).unwrap();
+    let gone = project.ids("directive", "passkeys", "local");
     assert!(!gone.contains(&"passkeys".to_owned()));
 }
 
 #[test]
 fn an_item_is_used_as_it_was_signed_or_not_at_all() {
-    let shelf = Shelf::new();
-    let unsigned = shelf.refused("directive", "run", "oauth_setup", json!({}));
+    let project = Project::new();
+    let unsigned = project.refused("directive", "run", "oauth_setup", json!({}));
     assert_eq!(unsigned["error"], "Directive has no signature");
     assert_eq!(unsigned["status"], "missing");
     assert!(
@@ -139,7 +139,7 @@ fn an_item_is_used_as_it_was_signed_or_not_at_all() {
             .unwrap()
             .contains("`kenning --project . kiwi sign directive oauth_setup`")
     );
-    let signed = shelf.done(
+    let signed = project.done(
         "directive",
         "sign",
         "oauth_setup",
@@ -150,10 +150,10 @@ fn an_item_is_used_as_it_was_signed_or_not_at_all() {
         (&json!("signed"), &json!("1.0.0"))
     );
     // The frontmatter stays the first thing in the file: other readers of Markdown need it there.
-    let text = shelf.text("directives/auth/oauth_setup.md");
+    let text = project.text("directives/auth/oauth_setup.md");
     assert!(text.starts_with("---\nname: oauth_setup\n"), "{text}");
     assert!(text.contains("\n---\n<!-- kenning:signed:"), "{text}");
-    let run = shelf.done(
+    let run = project.done(
         "directive",
         "run",
         "oauth_setup",
@@ -165,12 +165,12 @@ fn an_item_is_used_as_it_was_signed_or_not_at_all() {
     );
     assert_eq!(run["content"], DIRECTIVE);
     assert_eq!(run["integrity"], signed["signature"]["hash"]);
-    let text = shelf.text("directives/auth/oauth_setup.md");
-    shelf.put(
+    let text = project.text("directives/auth/oauth_setup.md");
+    project.put(
         "directives/auth/oauth_setup.md",
         &text.replace("1. Configure", "1. Reconfigure"),
     );
-    let changed = shelf.refused("directive", "run", "oauth_setup", json!({}));
+    let changed = project.refused("directive", "run", "oauth_setup", json!({}));
     assert_eq!(
         changed["error"],
         "Directive content has been modified since last validation"
@@ -178,9 +178,9 @@ fn an_item_is_used_as_it_was_signed_or_not_at_all() {
     assert_eq!(changed["stored"], signed["signature"]["hash"]);
     assert_ne!(changed["computed"], changed["stored"]);
     // Where it lies is signed too.
-    shelf.put("directives/other/oauth_setup.md", &text);
-    fs::remove_file(shelf.path("directives/auth/oauth_setup.md")).unwrap();
-    let moved = shelf.refused("directive", "run", "oauth_setup", json!({}));
+    project.put("directives/other/oauth_setup.md", &text);
+    fs::remove_file(project.path("directives/auth/oauth_setup.md")).unwrap();
+    let moved = project.refused("directive", "run", "oauth_setup", json!({}));
     assert!(
         moved["error"].as_str().unwrap().contains("not valid"),
         "{moved}"
@@ -189,19 +189,19 @@ fn an_item_is_used_as_it_was_signed_or_not_at_all() {
 
 #[test]
 fn create_update_and_sign_know_what_was_before() {
-    let shelf = Shelf::new();
-    let early = shelf.refused("knowledge", "update", "001-email", json!({}));
+    let project = Project::new();
+    let early = project.refused("knowledge", "update", "001-email", json!({}));
     assert_eq!(early["suggestion"], "Use action 'create'");
-    let created = shelf.done(
+    let created = project.done(
         "knowledge",
         "create",
         "001-email",
         json!({ "location": "project", "category": "email" }),
     );
     assert_eq!(created["status"], "created");
-    let again = shelf.refused("knowledge", "create", "001-email", json!({}));
+    let again = project.refused("knowledge", "create", "001-email", json!({}));
     assert_eq!(again["suggestion"], "Use action 'update'");
-    let written = shelf.done(
+    let written = project.done(
         "knowledge",
         "create",
         "003-new",
@@ -210,10 +210,10 @@ fn create_update_and_sign_know_what_was_before() {
     assert_eq!(written["status"], "created");
     let path = PathBuf::from(written["path"].as_str().unwrap());
     assert!(path.ends_with("knowledge/patterns/003-new.md"), "{path:?}");
-    let run = shelf.done("knowledge", "run", "003-new", json!({}));
+    let run = project.done("knowledge", "run", "003-new", json!({}));
     assert_eq!(run["content"].as_str().unwrap().trim(), "A thought.");
     assert_eq!(run["tags"], json!(["a"]));
-    let updated = shelf.done(
+    let updated = project.done(
         "knowledge",
         "update",
         "003-new",
@@ -221,13 +221,13 @@ fn create_update_and_sign_know_what_was_before() {
     );
     assert_eq!(updated["status"], "updated");
     assert_eq!(
-        shelf.done("knowledge", "run", "003-new", json!({}))["content"]
+        project.done("knowledge", "run", "003-new", json!({}))["content"]
             .as_str()
             .unwrap()
             .trim(),
         "Another."
     );
-    let moved = shelf.done(
+    let moved = project.done(
         "knowledge",
         "sign",
         "003-new",
@@ -238,7 +238,7 @@ fn create_update_and_sign_know_what_was_before() {
         (&json!(true), &json!("patterns"))
     );
     assert!(!path.exists());
-    let invalid = shelf.refused(
+    let invalid = project.refused(
         "knowledge",
         "create",
         "004-bad",
@@ -249,22 +249,22 @@ fn create_update_and_sign_know_what_was_before() {
         2,
         "{invalid}"
     );
-    assert!(!shelf.path("knowledge/004-bad.md").exists());
+    assert!(!project.path("knowledge/004-bad.md").exists());
 }
 
 #[test]
 fn an_update_that_found_no_room_is_finished_before_the_next_one() {
-    let shelf = Shelf::new();
+    let project = Project::new();
     let text = |content: &str| {
         json!({
             "location": "project", "category": "patterns", "content": content, "title": "New",
             "entry_type": "concept",
         })
     };
-    let written = shelf.done("knowledge", "create", "003-new", text("First."));
+    let written = project.done("knowledge", "create", "003-new", text("First."));
     let path = PathBuf::from(written["path"].as_str().unwrap());
     let first = fs::read_to_string(&path).unwrap();
-    shelf.done("knowledge", "update", "003-new", text("Second."));
+    project.done("knowledge", "update", "003-new", text("Second."));
     let second = fs::read_to_string(&path).unwrap();
     // As an update leaves it that was committed before the disk was full.
     fs::write(&path, &first).unwrap();
@@ -275,36 +275,36 @@ fn an_update_that_found_no_room_is_finished_before_the_next_one() {
         "write": [["patterns/003-new.md", format!("t:{second}"), before]],
     });
     let key = path.to_str().unwrap().to_owned();
-    let log = shelf.fixture.log();
+    let log = project.fixture.log();
     log.write(&kenning_core::Space::default(), move |tx| {
         tx.set("items/intents", &key, intent.to_string().as_bytes())
     })
     .unwrap();
-    let third = shelf.done("knowledge", "update", "003-new", text("Third."));
+    let third = project.done("knowledge", "update", "003-new", text("Third."));
     assert_eq!(third["status"], "updated");
     assert!(fs::read_to_string(&path).unwrap().contains("Third."));
 }
 
 #[test]
 fn what_is_published_can_be_loaded_and_never_changes() {
-    let shelf = Shelf::new();
-    let unsigned = shelf.refused("directive", "publish", "oauth_setup", json!({}));
+    let project = Project::new();
+    let unsigned = project.refused("directive", "publish", "oauth_setup", json!({}));
     assert_eq!(unsigned["error"], "Directive has no signature");
-    shelf.done("directive", "sign", "oauth_setup", json!({}));
-    let dry = shelf.fixture.call("execute", json!({ "item_type": "directive", "action": "publish", "item_id": "oauth_setup", "dry_run": true }));
+    project.done("directive", "sign", "oauth_setup", json!({}));
+    let dry = project.fixture.call("execute", json!({ "item_type": "directive", "action": "publish", "item_id": "oauth_setup", "dry_run": true }));
     assert_eq!(dry.to_json()["status"], "validation_passed");
     assert_eq!(
-        shelf.ids("directive", "oauth", "registry"),
+        project.ids("directive", "oauth", "registry"),
         Vec::<String>::new()
     );
-    let wrong = shelf.refused(
+    let wrong = project.refused(
         "directive",
         "publish",
         "oauth_setup",
         json!({ "version": "9.9.9" }),
     );
     assert!(wrong["error"].as_str().unwrap().contains("`9.9.9`"));
-    let published = shelf.done(
+    let published = project.done(
         "directive",
         "publish",
         "oauth_setup",
@@ -314,9 +314,12 @@ fn what_is_published_can_be_loaded_and_never_changes() {
         (&published["status"], &published["version"]),
         (&json!("published"), &json!("1.0.0"))
     );
-    shelf.done("directive", "publish", "oauth_setup", json!({}));
-    assert_eq!(shelf.ids("directive", "oauth", "registry"), ["oauth_setup"]);
-    let loaded = shelf.fixture.call(
+    project.done("directive", "publish", "oauth_setup", json!({}));
+    assert_eq!(
+        project.ids("directive", "oauth", "registry"),
+        ["oauth_setup"]
+    );
+    let loaded = project.fixture.call(
         "load",
         json!({ "item_type": "directive", "item_id": "oauth_setup", "destination": "user" }),
     );
@@ -335,41 +338,41 @@ fn what_is_published_can_be_loaded_and_never_changes() {
         fs::metadata(&path).unwrap().len()
     );
     // The copy is signed for where it lies, so it runs there without the project's.
-    fs::remove_file(shelf.path("directives/auth/oauth_setup.md")).unwrap();
+    fs::remove_file(project.path("directives/auth/oauth_setup.md")).unwrap();
     assert_eq!(
-        shelf.done("directive", "run", "oauth_setup", json!({}))["location"],
+        project.done("directive", "run", "oauth_setup", json!({}))["location"],
         "user"
     );
     // Other content under the same version is refused.
-    shelf.put(
+    project.put(
         "directives/auth/oauth_setup.md",
         &DIRECTIVE.replace("provider", "providers"),
     );
-    shelf.done(
+    project.done(
         "directive",
         "sign",
         "oauth_setup",
         json!({ "location": "project" }),
     );
-    let other = shelf.refused("directive", "publish", "oauth_setup", json!({}));
+    let other = project.refused("directive", "publish", "oauth_setup", json!({}));
     assert!(
         other["error"].as_str().unwrap().contains("other content"),
         "{other}"
     );
-    shelf.put(
+    project.put(
         "directives/auth/oauth_setup.md",
         &DIRECTIVE.replace("1.0.0", "1.1.0"),
     );
-    shelf.done(
+    project.done(
         "directive",
         "sign",
         "oauth_setup",
         json!({ "location": "project" }),
     );
-    shelf.done("directive", "publish", "oauth_setup", json!({}));
+    project.done("directive", "publish", "oauth_setup", json!({}));
     let load = |version: &str, force: bool| {
         let arguments = json!({ "item_type": "directive", "item_id": "oauth_setup", "destination": "user", "version": version, "force": force });
-        shelf.fixture.call("load", arguments)
+        project.fixture.call("load", arguments)
     };
     // As it was loaded it may be replaced; once it was changed here it may not.
     assert_eq!(load("latest", false).to_json()["version"], "1.1.0");
@@ -388,38 +391,38 @@ fn what_is_published_can_be_loaded_and_never_changes() {
 
 #[test]
 fn a_version_that_was_removed_leaves_its_place_taken() {
-    let shelf = Shelf::new();
-    shelf.done("directive", "sign", "oauth_setup", json!({}));
-    shelf.done("directive", "publish", "oauth_setup", json!({}));
-    let unsure = shelf.refused("directive", "delete", "oauth_setup", json!({}));
+    let project = Project::new();
+    project.done("directive", "sign", "oauth_setup", json!({}));
+    project.done("directive", "publish", "oauth_setup", json!({}));
+    let unsure = project.refused("directive", "delete", "oauth_setup", json!({}));
     assert_eq!(unsure["required"], json!({ "confirm": true }));
-    let deleted = shelf.done(
+    let deleted = project.done(
         "directive",
         "delete",
         "oauth_setup",
         json!({ "confirm": true, "source": "registry" }),
     );
     assert_eq!(deleted["deleted_from"], json!(["registry"]));
-    assert!(shelf.path("directives/auth/oauth_setup.md").exists());
+    assert!(project.path("directives/auth/oauth_setup.md").exists());
     assert_eq!(
-        shelf.ids("directive", "oauth", "registry"),
+        project.ids("directive", "oauth", "registry"),
         Vec::<String>::new()
     );
     assert!(
-        shelf.refused("directive", "publish", "oauth_setup", json!({}))["error"]
+        project.refused("directive", "publish", "oauth_setup", json!({}))["error"]
             .as_str()
             .unwrap()
             .contains("removed")
     );
-    let deleted = shelf.done(
+    let deleted = project.done(
         "directive",
         "delete",
         "oauth_setup",
         json!({ "confirm": true }),
     );
     assert_eq!(deleted["deleted_from"], json!(["project"]));
-    assert!(!shelf.path("directives").join("auth").exists());
-    let gone = shelf.execute(
+    assert!(!project.path("directives").join("auth").exists());
+    let gone = project.execute(
         "directive",
         "delete",
         "oauth_setup",
@@ -430,12 +433,12 @@ fn a_version_that_was_removed_leaves_its_place_taken() {
 
 #[test]
 fn a_strangers_signature_counts_when_it_is_trusted() {
-    let shelf = Shelf::new();
-    shelf.done("directive", "sign", "oauth_setup", json!({}));
-    let mine = shelf.text("directives/auth/oauth_setup.md");
+    let project = Project::new();
+    project.done("directive", "sign", "oauth_setup", json!({}));
+    let mine = project.text("directives/auth/oauth_setup.md");
     // Under another identity, what was signed before is a stranger's.
-    fs::remove_file(shelf.fixture.root.path().join("data/node.key")).unwrap();
-    let other = shelf.fixture.again(Selection::default());
+    fs::remove_file(project.fixture.root.path().join("data/node.key")).unwrap();
+    let other = project.fixture.again(Selection::default());
     let call = |arguments: Value| other.call("execute", arguments);
     let run = json!({ "item_type": "directive", "action": "run", "item_id": "oauth_setup" });
     let refused = call(run.clone()).to_json();
@@ -457,9 +460,9 @@ fn a_strangers_signature_counts_when_it_is_trusted() {
 
 #[test]
 fn items_are_linked_in_the_words_of_their_type() {
-    let shelf = Shelf::new();
+    let project = Project::new();
     let parameters = |to: &str, how: &str| json!({ "target_id": to, "relationship_type": how });
-    let linked = shelf.done(
+    let linked = project.done(
         "knowledge",
         "link",
         "001-email",
@@ -469,7 +472,7 @@ fn items_are_linked_in_the_words_of_their_type() {
         (&linked["status"], &linked["relationship_type"]),
         (&json!("linked"), &json!("references"))
     );
-    let again = shelf.done(
+    let again = project.done(
         "knowledge",
         "link",
         "001-email",
@@ -481,7 +484,7 @@ fn items_are_linked_in_the_words_of_their_type() {
         ("002-smtp", "likes", "likes"),
         ("001-email", "related", "itself"),
     ] {
-        let refused = shelf.refused("knowledge", "link", "001-email", parameters(to, how));
+        let refused = project.refused("knowledge", "link", "001-email", parameters(to, how));
         assert!(
             refused["error"].as_str().unwrap().contains(said),
             "{refused}"
@@ -491,7 +494,7 @@ fn items_are_linked_in_the_words_of_their_type() {
 
 #[test]
 fn bad_input_names_the_field_and_the_remedy_and_has_the_status_of_the_contract() {
-    let shelf = Shelf::new();
+    let project = Project::new();
     let cases = [
         (json!({ "action": "run", "item_id": "x" }), 400, "item_type"),
         (
@@ -534,22 +537,22 @@ fn bad_input_names_the_field_and_the_remedy_and_has_the_status_of_the_contract()
         ),
     ];
     for (arguments, status, said) in cases.into_iter().chain(words) {
-        let reply = shelf.fixture.call("execute", arguments.clone());
+        let reply = project.fixture.call("execute", arguments.clone());
         assert!(reply.text.contains(said), "{arguments}: {}", reply.text);
         assert_eq!(reply.status, Some(status), "{arguments}: {}", reply.text);
         assert!(reply.to_json()["message"].is_string());
     }
-    let outside = shelf.fixture.call(
+    let outside = project.fixture.call(
         "execute",
         json!({ "item_type": "directive", "action": "run", "item_id": "x", "project_path": "/" }),
     );
     assert_eq!(outside.error.unwrap().code, Code::Denied);
-    let limit = shelf.fixture.call(
+    let limit = project.fixture.call(
         "search",
         json!({ "item_type": "tool", "query": "x", "limit": 101 }),
     );
     assert_eq!(limit.status, Some(422));
-    let nowhere = shelf
+    let nowhere = project
         .fixture
         .call("load", json!({ "item_type": "tool", "item_id": "x" }));
     assert_eq!(nowhere.status, Some(400), "{}", nowhere.text);
@@ -557,11 +560,11 @@ fn bad_input_names_the_field_and_the_remedy_and_has_the_status_of_the_contract()
 
 #[test]
 fn a_dry_run_changes_nothing() {
-    let shelf = Shelf::new();
-    shelf.ids("knowledge", "mail", "local");
+    let project = Project::new();
+    project.ids("knowledge", "mail", "local");
     let before = (
-        shelf.text("directives/auth/oauth_setup.md"),
-        shelf.fixture.event_kinds().len(),
+        project.text("directives/auth/oauth_setup.md"),
+        project.fixture.event_kinds().len(),
     );
     for (action, parameters) in [
         ("sign", json!({})),
@@ -569,7 +572,7 @@ fn a_dry_run_changes_nothing() {
         ("create", json!({})),
         ("delete", json!({})),
     ] {
-        let reply = shelf.fixture.call("execute", json!({ "item_type": "knowledge", "action": action, "item_id": "001-email", "parameters": parameters, "dry_run": true }));
+        let reply = project.fixture.call("execute", json!({ "item_type": "knowledge", "action": action, "item_id": "001-email", "parameters": parameters, "dry_run": true }));
         assert!(
             !reply.is_error() || action == "sign",
             "{action}: {}",
@@ -579,12 +582,12 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(
         before,
         (
-            shelf.text("directives/auth/oauth_setup.md"),
-            shelf.fixture.event_kinds().len()
+            project.text("directives/auth/oauth_setup.md"),
+            project.fixture.event_kinds().len()
         )
     );
     assert!(
-        !shelf
+        !project
             .text("knowledge/email/001-email.md")
             .contains("kenning:signed")
     );
@@ -592,20 +595,20 @@ fn a_dry_run_changes_nothing() {
         "item_type": "tool", "action": "create", "item_id": "hello", "dry_run": true,
         "parameters": { "content": "#!/bin/bash\n# __version__ = \"1.0.0\"\n# __tool_type__ = \"script\"\necho hello\n" },
     });
-    let created = shelf.fixture.call("execute", arguments);
+    let created = project.fixture.call("execute", arguments);
     assert_eq!(
         created.to_json()["status"],
         "validation_passed",
         "{}",
         created.text
     );
-    assert!(!shelf.path("tools").exists());
+    assert!(!project.path("tools").exists());
 }
 
 #[test]
 fn four_tools_reach_all_others_but_those_that_were_excluded() {
-    let shelf = Shelf::new();
-    let lean = shelf.fixture.again(Selection {
+    let project = Project::new();
+    let lean = project.fixture.again(Selection {
         toolsets: vec!["lean".to_owned()],
         exclude_tools: vec!["now_update".to_owned()],
         ..Selection::default()
@@ -654,51 +657,51 @@ fn four_tools_reach_all_others_but_those_that_were_excluded() {
 
 #[test]
 fn nothing_that_is_there_is_written_over() {
-    let shelf = Shelf::new();
+    let project = Project::new();
     let text = |words: &str| {
         format!("---\nzettel_id: mine\ntitle: Mine\nentry_type: pattern\n---\n\n{words}\n")
     };
-    shelf.put("knowledge/a/mine.md", &text("first"));
-    shelf.put("knowledge/b/mine.md", &text("precious"));
-    let moved = shelf.refused("knowledge", "sign", "mine", json!({ "category": "b" }));
+    project.put("knowledge/a/mine.md", &text("first"));
+    project.put("knowledge/b/mine.md", &text("precious"));
+    let moved = project.refused("knowledge", "sign", "mine", json!({ "category": "b" }));
     assert!(
         moved["error"].as_str().unwrap().contains("already"),
         "{moved}"
     );
-    assert_eq!(shelf.text("knowledge/b/mine.md"), text("precious"));
+    assert_eq!(project.text("knowledge/b/mine.md"), text("precious"));
     // What is in the way is refused before anything is kept, so nothing comes back later.
-    fs::create_dir_all(shelf.path("knowledge/way.md")).unwrap();
+    fs::create_dir_all(project.path("knowledge/way.md")).unwrap();
     let content = json!({ "content": "x", "title": "Way", "entry_type": "concept" });
-    let refused = shelf.refused("knowledge", "create", "way", content);
+    let refused = project.refused("knowledge", "create", "way", content);
     assert!(
         refused["error"].as_str().unwrap().contains("regular file"),
         "{refused}"
     );
-    fs::remove_dir(shelf.path("knowledge/way.md")).unwrap();
-    shelf.put("knowledge/way.md", "my own text");
-    let again = shelf.fixture.again(Selection::default());
+    fs::remove_dir(project.path("knowledge/way.md")).unwrap();
+    project.put("knowledge/way.md", "my own text");
+    let again = project.fixture.again(Selection::default());
     drop(again);
-    assert_eq!(shelf.text("knowledge/way.md"), "my own text");
-    let outside = shelf.fixture.root.path().join("outside.md");
+    assert_eq!(project.text("knowledge/way.md"), "my own text");
+    let outside = project.fixture.root.path().join("outside.md");
     fs::write(&outside, "theirs").unwrap();
-    std::os::unix::fs::symlink(&outside, shelf.path("knowledge/link.md")).unwrap();
+    std::os::unix::fs::symlink(&outside, project.path("knowledge/link.md")).unwrap();
     let content = json!({ "content": "x", "title": "Link", "entry_type": "concept" });
-    shelf.refused("knowledge", "create", "link", content);
+    project.refused("knowledge", "create", "link", content);
     assert_eq!(fs::read_to_string(&outside).unwrap(), "theirs");
 }
 
 #[test]
 fn of_many_who_make_one_item_one_does() {
-    let shelf = Shelf::new();
+    let project = Project::new();
     let made: usize = std::thread::scope(|scope| {
         let make = |n: usize| {
             let parameters = json!({
                 "content": format!("of {n}"), "title": "One", "entry_type": "concept",
                 "category": format!("area-{n}"), "location": "project",
             });
-            let shelf = &shelf;
+            let project = &project;
             scope.spawn(move || {
-                !shelf
+                !project
                     .execute("knowledge", "create", "one", parameters)
                     .is_error()
             })
@@ -714,9 +717,9 @@ fn of_many_who_make_one_item_one_does() {
 
 #[test]
 fn the_registry_shows_what_was_published_and_nothing_else() {
-    let shelf = Shelf::new();
-    let engine = shelf.fixture.board.engine();
-    shelf.ids("knowledge", "mail", "local");
+    let project = Project::new();
+    let engine = project.fixture.board.engine();
+    project.ids("knowledge", "mail", "local");
     let query = kenning_engine::kiwi::ItemQuery {
         text: "001-email".to_owned(),
         source: kenning_engine::kiwi::ItemSource::OwnRegistry,
@@ -726,7 +729,7 @@ fn the_registry_shows_what_was_published_and_nothing_else() {
     assert!(
         engine
             .kiwi()
-            .search_items(&shelf.fixture.owner(), &query)
+            .search_items(&project.fixture.owner(), &query)
             .unwrap()
             .items
             .is_empty()
@@ -735,11 +738,11 @@ fn the_registry_shows_what_was_published_and_nothing_else() {
 
 #[test]
 fn names_that_mean_something_else_are_not_for_items() {
-    let shelf = Shelf::new();
+    let project = Project::new();
     let script = "#!/bin/bash\n# __version__ = \"1.0.0\"\n# __tool_type__ = \"script\"\necho x\n";
     for name in ["memory_store", "execute", "python_runtime", "subprocess"] {
-        shelf.put(&format!("tools/t/{name}.sh"), script);
-        let refused = shelf.refused("tool", "sign", name, json!({}));
+        project.put(&format!("tools/t/{name}.sh"), script);
+        let refused = project.refused("tool", "sign", name, json!({}));
         assert!(
             refused["error"].as_str().unwrap().contains(name),
             "{refused}"
@@ -749,12 +752,12 @@ fn names_that_mean_something_else_are_not_for_items() {
 
 #[test]
 fn an_action_under_a_run_needs_the_directives_leave() {
-    let shelf = Shelf::new();
-    shelf.done("directive", "sign", "oauth_setup", json!({}));
-    let run = shelf.done("directive", "run", "oauth_setup", json!({}));
+    let project = Project::new();
+    project.done("directive", "sign", "oauth_setup", json!({}));
+    let run = project.done("directive", "run", "oauth_setup", json!({}));
     for run_id in [run["run_id"].as_str().unwrap(), "run_of_nobody"] {
         for action in ["sign", "create", "update", "publish", "delete", "link"] {
-            let reply = shelf.fixture.call(
+            let reply = project.fixture.call(
                 "execute",
                 json!({
                     "item_type": "knowledge", "action": action, "item_id": "001-email",
@@ -764,18 +767,18 @@ fn an_action_under_a_run_needs_the_directives_leave() {
             assert!(reply.is_error(), "{action} {run_id}: {}", reply.text);
         }
     }
-    let reply = shelf.fixture.call("execute", json!({
+    let reply = project.fixture.call("execute", json!({
         "item_type": "knowledge", "action": "run", "item_id": "001-email", "run_id": "run_of_nobody",
     }));
     assert!(reply.text.contains("run_id"), "{}", reply.text);
-    assert!(shelf.path("knowledge/email/001-email.md").exists());
+    assert!(project.path("knowledge/email/001-email.md").exists());
 }
 
 #[test]
 fn an_agent_writes_items_and_a_person_signs_them() {
-    let shelf = Shelf::new();
+    let project = Project::new();
     let call = |caller: &kenning_engine::Caller, arguments: Value| {
-        let reply = shelf
+        let reply = project
             .fixture
             .board
             .call("execute", arguments, caller)
@@ -783,7 +786,7 @@ fn an_agent_writes_items_and_a_person_signs_them() {
         let code = reply.error.as_ref().map(|it| it.code);
         (code, reply.value.unwrap())
     };
-    let (agent, person) = (shelf.fixture.agent(), shelf.fixture.owner());
+    let (agent, person) = (project.fixture.agent(), project.fixture.owner());
     let of = |action: &str, id: &str| json!({ "item_type": "directive", "action": action, "item_id": id });
     for action in ["sign", "create"] {
         let (code, refused) = call(&agent, of(action, "oauth_setup"));
@@ -842,7 +845,7 @@ fn an_agent_writes_items_and_a_person_signs_them() {
     );
     assert!(call(&agent, of("run", "made_here")).0.is_some());
     // The operator may let agents sign.
-    let policy = shelf.fixture.root.path().join("data/kiwi");
+    let policy = project.fixture.root.path().join("data/kiwi");
     fs::create_dir_all(&policy).unwrap();
     fs::write(policy.join("policy.toml"), "agents_may_sign = true\n").unwrap();
     let (_, refused) = call(&agent, of("run", "made_here"));
@@ -854,13 +857,13 @@ fn an_agent_writes_items_and_a_person_signs_them() {
         "{refused:#}"
     );
     assert_eq!(call(&agent, of("sign", "made_here")).1["status"], "signed");
-    let kinds = shelf.fixture.event_kinds();
+    let kinds = project.fixture.event_kinds();
     assert!(kinds.iter().any(|it| it == "ItemWritten"), "{kinds:?}");
 }
 
 #[test]
 fn a_token_deletes_nothing_from_the_registry_that_another_one_published() {
-    let (maker, registry) = (Shelf::new(), Fixture::without_vault(Selection::default()));
+    let (maker, registry) = (Project::new(), Fixture::without_vault(Selection::default()));
     maker.done("directive", "sign", "oauth_setup", json!({}));
     maker.done("directive", "publish", "oauth_setup", json!({}));
     let of_maker = maker.fixture.board.engine();

@@ -281,7 +281,7 @@ fn what_cannot_be_is_refused_in_words() {
         (
             "memory_store",
             json!({ "content": "other", "memory_id": fact }),
-            "is another memory",
+            "is the id of another memory",
         ),
         ("memory_recall", json!({ "query": "" }), "`query` is empty"),
         (

@@ -117,20 +117,20 @@ fn every_refusal_of_an_upsert_begins_with_the_words_of_the_contract() {
         ),
         (
             json!({ "id": "a b", "vector": [1] }),
-            "ID \"a b\" is not a name",
+            "ID \"a b\" is not a valid name",
         ),
         (
             json!({ "id": "a\nb", "vector": [1] }),
-            "ID \"a\\nb\" is not a name",
+            "ID \"a\\nb\" is not a valid name",
         ),
         (
             json!({ "id": "a?", "vector": [1] }),
-            "ID \"a?\" is not a name",
+            "ID \"a?\" is not a valid name",
         ),
         (json!({ "id": "x".repeat(257), "vector": [1] }), "ID \"xxx"),
         (
             json!({ "id": "a", "vector": [1], "namespace": "no spaces" }),
-            "Namespace \"no spaces\" is not a name",
+            "Namespace \"no spaces\" is not a valid name",
         ),
         (
             json!({ "id": "a", "vector": [1], "metadata": "text" }),
@@ -181,7 +181,7 @@ fn every_refusal_of_a_search_begins_with_the_words_of_the_contract() {
         ),
         (
             json!({ "query": "a", "namespace": "a b" }),
-            "Namespace \"a b\" is not a name",
+            "Namespace \"a b\" is not a valid name",
         ),
         (
             json!({ "query": "a", "filter": { "x": [1] } }),

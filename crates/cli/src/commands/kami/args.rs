@@ -101,10 +101,10 @@ pub(crate) fn commands() -> Vec<Command> {
                 .arg(flag("downgrade", "Take an older version, too")),
         ),
         Command::new("enable")
-            .about("Let a tool be called")
+            .about("Enable a tool")
             .arg(id()),
         Command::new("disable")
-            .about("Let a tool not be called")
+            .about("Disable a tool")
             .arg(id()),
         Command::new("pin")
             .about("Refuse updates of a tool, at this version or an earlier one")
@@ -120,7 +120,7 @@ pub(crate) fn commands() -> Vec<Command> {
             ),
         trusted(
             Command::new("validate")
-                .about("Look whether a package can be installed, and what it asks for")
+                .about("Check whether a package can be installed, and what it requests")
                 .arg(source("A directory, its tool.toml or a zip archive").default_value(".")),
         ),
         Command::new("build")
@@ -172,12 +172,12 @@ pub(crate) fn commands() -> Vec<Command> {
                 .long("keys"),
             ),
         Command::new("verify")
-            .about("Look whether a tool is what was installed, and who vouches for it")
+            .about("Check that a tool is unchanged, and its signature")
             .arg(id())
             .arg(text(
                 "public-key",
                 "KEY",
-                "Who must vouch for it: a key, or a file that holds one",
+                "The key that must have signed it, or a file with it",
             )),
         crate::commands::trust_command(),
         Command::new("logs")
@@ -232,7 +232,7 @@ fn trusted(command: Command) -> Command {
         ))
         .arg(flag(
             "allow-unsigned",
-            "Accept an archive that nobody vouches for",
+            "Accept an archive that is not signed",
         ))
 }
 

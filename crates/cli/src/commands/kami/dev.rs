@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-/// So long it must be quiet before a build.
+/// How long it must be quiet before a build.
 const QUIET: Duration = Duration::from_millis(300);
 
 /// The largest files that are read.
@@ -33,7 +33,7 @@ pub(super) fn run(_: &'static dyn Host, kami: &Kami<'_>, matches: &ArgMatches) -
         output::print_error(&error, false);
     }
     let (sender, receiver) = sync_channel(1);
-    // A signal that is waiting stands for all that follow.
+    // One pending signal is enough.
     let _watch = Watch::start(&[&sources], move || {
         sender.try_send(()).unwrap_or_default();
     });
@@ -47,7 +47,7 @@ pub(super) fn run(_: &'static dyn Host, kami: &Kami<'_>, matches: &ArgMatches) -
     Ok(0)
 }
 
-/// `kami build`: builds the project, and puts the component where the manifest wants it.
+/// `kami build`: builds the project, and puts the component where the manifest expects it.
 pub(super) fn build_project(matches: &ArgMatches) -> Result<u8> {
     let dir = Dir::open(&path(matches, "dir").unwrap_or_else(|| PathBuf::from(".")))?;
     let wasm = compile(&dir, !matches.get_flag("debug"))?;
@@ -55,7 +55,7 @@ pub(super) fn build_project(matches: &ArgMatches) -> Result<u8> {
     Ok(0)
 }
 
-/// Builds the project and gives the name of the component, which lies where the manifest wants it.
+/// Builds the project and returns the name of the component, which is where the manifest expects it.
 fn compile(dir: &Dir, optimized: bool) -> Result<String> {
     let manifest = dir
         .read("tool.toml", MANIFEST_BYTES_MAX)
@@ -77,7 +77,7 @@ fn compile(dir: &Dir, optimized: bool) -> Result<String> {
         .map(|it| it.name)
         .collect();
     all.sort();
-    // That of the manifest's name, if the directory is shared with other projects.
+    // By the name in the manifest, in case the directory is shared with other projects.
     let named = all.iter().find(|it| **it == wanted).or(all.first());
     let named = named.ok_or_else(|| {
         Error::not_found("component in", &place)
@@ -88,7 +88,7 @@ fn compile(dir: &Dir, optimized: bool) -> Result<String> {
     Ok(wanted)
 }
 
-/// Runs the developer's compiler, and shows what it says as it says it.
+/// Runs the developer's compiler, and shows its output as it comes.
 fn run_cargo(dir: &Dir, optimized: bool) -> Result<()> {
     #[expect(
         clippy::disallowed_methods,
@@ -97,11 +97,11 @@ fn run_cargo(dir: &Dir, optimized: bool) -> Result<()> {
     let mut command = std::process::Command::new("cargo");
     command
         .args(["build", "--target", "wasm32-wasip2"])
-        // Where it is looked for, whatever the developer has set for other projects.
+        // Where the component is expected, whatever the developer has set for other projects.
         .args(["--target-dir", "target"])
         .args(optimized.then_some("--release"))
         .current_dir(dir.path())
-        // What a program prints on standard output is the place of the component, and nothing else.
+        // Standard output is the place of the component, and nothing else.
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     if io::stderr().is_terminal() && std::env::var_os("CARGO_TERM_COLOR").is_none() {
@@ -116,7 +116,8 @@ fn run_cargo(dir: &Dir, optimized: bool) -> Result<()> {
     if let Some(err) = child.stderr.take() {
         for line in BufReader::new(err).split(b'\n').map_while(io::Result::ok) {
             exports_twice |= is_double_export(&String::from_utf8_lossy(&line));
-            // As the compiler wrote it, colors included. Where standard error is closed there is nobody to tell.
+            // As the compiler wrote it, colors included. If standard error is closed there is nobody
+            // to tell.
             drop(io::stderr().write_all(&[&line[..], b"\n"].concat()));
         }
     }
@@ -134,8 +135,8 @@ fn run_cargo(dir: &Dir, optimized: bool) -> Result<()> {
     }
 }
 
-/// Whether the compiler or the linker complains that the contract's functions are there twice. With colors there
-/// are escapes between its words, but not within them.
+/// Whether the compiler or the linker reports that the contract's functions are defined twice. With
+/// colors there are escapes between the words, but not within them.
 fn is_double_export(line: &str) -> bool {
     let is_theirs = line.contains("kami:tool/tool") || line.contains("__kami_");
     let is_twice = [

@@ -1,7 +1,7 @@
 //! `kami`: installed WASM tools, for people.
 //!
-//! The same commands stand under `kenning kami` and are the program `kami`. Results go to standard
-//! output, everything else to standard error; a tool that answers with an error ends with code 1.
+//! The same commands are under `kenning kami` and in the program `kami`. Results go to standard
+//! output, everything else to standard error; if a tool answers with an error, the exit code is 1.
 
 pub(crate) mod args;
 mod dev;
@@ -19,14 +19,14 @@ use kenning_tools::Board;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a command works with.
+/// The context of a command.
 struct Kami<'a> {
     settings: &'a Settings,
     engine: Arc<Engine>,
     caller: Caller,
 }
 
-/// Runs what stands behind `kami`.
+/// Runs a command of `kami`.
 pub(crate) fn run(
     host: &'static dyn Host,
     settings: &Settings,
@@ -42,7 +42,7 @@ pub(crate) fn run(
         _ => {}
     }
     let mut caller = owner(settings);
-    // A person who waits decides how long; the tool's own limits hold anyway.
+    // A person who waits decides how long; the tool's own limits apply anyway.
     caller.deadline += std::time::Duration::from_secs(24 * 60 * 60);
     caller.progress = Some(progress::compiling());
     let kami = Kami {
@@ -102,7 +102,7 @@ fn path(matches: &ArgMatches, name: &str) -> Option<PathBuf> {
     matches.get_one::<PathBuf>(name).cloned()
 }
 
-/// A name that clap has made sure of.
+/// An argument that clap requires.
 fn must(matches: &ArgMatches, name: &'static str) -> Result<String> {
     word(matches, name).ok_or_else(|| Error::invalid(format!("`{name}` is missing")))
 }

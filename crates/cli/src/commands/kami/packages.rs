@@ -1,4 +1,4 @@
-//! Installing, looking at and changing tools.
+//! Installing, inspecting and changing tools.
 
 use super::{Kami, done, must, path, word};
 use crate::commands::table;
@@ -58,7 +58,7 @@ pub(super) fn told(kami: &Kami<'_>, installed: &Installation) {
     }
 }
 
-/// What a tool may reach and use, a line each.
+/// What a tool may access and use, a line each.
 fn permissions(granted: &Granted) -> Vec<String> {
     let list = |all: &[String]| {
         if all.is_empty() {
@@ -182,7 +182,8 @@ pub(super) fn search(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     Ok(0)
 }
 
-/// `kami publish`: what there is to publish with until there is a registry of packages.
+/// `kami publish`: prints what is needed to publish a package, because there is no registry of
+/// packages.
 pub(super) fn publish(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let source = word(matches, "from").ok_or_else(|| {
         Error::invalid("`--source` is missing").hint(
@@ -287,7 +288,7 @@ pub(super) fn update(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
             .update_tool(&kami.caller, &tool.id, None, &options)
         {
             Ok(updated) => told(kami, &updated),
-            // One that cannot be updated does not keep the others from it.
+            // A tool that cannot be updated does not prevent the others.
             Err(error) => code = output::print_error(&error, kami.settings.json),
         }
     }
@@ -444,7 +445,7 @@ pub(super) fn policy(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     match kami.engine.kami().wasm_policy_text()? {
         Some(text) => {
             output::print(text.trim_end());
-            // One that cannot be read keeps every tool from running, so it is no success to have shown it.
+            // An invalid policy prevents every tool from running, so showing it is not a success.
             kami.engine.kami().check_wasm_policy(&text)?;
         }
         None => output::say(&format!(

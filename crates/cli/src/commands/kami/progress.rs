@@ -1,13 +1,13 @@
-//! Says to whoever waits that a component is compiled.
+//! Reports that a component is being compiled.
 
 use crate::output;
 use kenning_engine::Progress;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often it is said again, in seconds.
+/// How often it is reported again, in seconds.
 const EVERY: f64 = 10.0;
 
-/// Tells people what the engine compiles. What a tool logs while it runs is shown elsewhere.
+/// Reports compiling. The log of a tool is shown elsewhere.
 pub(super) fn compiling() -> Arc<Progress> {
     let next = Mutex::new(0.0);
     Arc::new(move |seconds, _, what: &str| {

@@ -11,7 +11,7 @@ use std::path::Path;
 /// The largest input that is read from a file.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The exit code when the tool answers with an error.
+/// The exit code if the tool answers with an error.
 const TOOL_ERROR: u8 = 1;
 
 pub(super) fn exec(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
@@ -23,7 +23,7 @@ pub(super) fn exec(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     Ok(show(kami, &run, matches.get_flag("raw")))
 }
 
-/// What is given to a tool that declares its arguments and not this one.
+/// Arguments that the tool does not declare.
 fn unknown_arguments(kami: &Kami<'_>, id: &str, input: &str) -> Vec<String> {
     let Ok(Value::Object(given)) = serde_json::from_str(input) else {
         return Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn run_file(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
         max_execution_ms: number("timeout-ms"),
         max_fuel: number("fuel"),
     };
-    let file = path(matches, "file").ok_or_else(|| Error::invalid("no component named"))?;
+    let file = path(matches, "file").ok_or_else(|| Error::invalid("the component is missing"))?;
     let run = kami
         .engine
         .kami()
@@ -85,7 +85,7 @@ fn input(matches: &ArgMatches) -> Result<String> {
     }
 }
 
-/// The result is data; what the tool logged is shown to whoever asks for more.
+/// The result is data; the log of the tool is shown with `--verbose`.
 fn show(kami: &Kami<'_>, run: &ToolRun, is_raw: bool) -> u8 {
     if kami.settings.verbosity > 0 {
         for (level, message) in &run.log {

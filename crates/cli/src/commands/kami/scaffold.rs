@@ -1,4 +1,4 @@
-//! `kami init`: a tool project that builds, with the guest kit beside it.
+//! `kami init`: a tool project that builds, with the guest library beside it.
 
 use super::{done, must};
 use crate::output;
@@ -8,7 +8,7 @@ use kenning_engine::kami::tool_manifest_wasm;
 use kenning_vault::Dir;
 use std::path::Path;
 
-/// The guest kit, as it was when this program was built: whoever writes a tool needs nothing else.
+/// The guest library, as it was when this program was built: a tool needs nothing else.
 const KIT: &[(&str, &str)] = &[
     ("Cargo.toml", include_str!("scaffold/kit.toml")),
     (
@@ -64,8 +64,8 @@ pub(super) fn run(matches: &ArgMatches) -> Result<u8> {
         || !last.starts_with(|it: char| it.is_ascii_lowercase())
     {
         return Err(
-            Error::invalid(format!("`{name}` cannot be the name of a tool"))
-                .hint("small letters, digits and hyphens, beginning with a letter"),
+            Error::invalid(format!("`{name}` is not a valid name of a tool"))
+                .hint("use lower-case letters, digits and hyphens, beginning with a letter"),
         );
     }
     let id = format!("{prefix}.{last}");
@@ -74,7 +74,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<u8> {
             .replace("CRATE", &last.replace('-', "_"))
             .replace("ID", &id)
     };
-    // Before anything is written: what is made here can be installed.
+    // Checked before anything is written: the new project can be installed.
     tool_manifest_wasm(&filled(include_str!("scaffold/tool.toml.in")))?;
     let dir = Dir::create(place)?;
     if !dir.list(".")?.is_empty() {

@@ -5,7 +5,7 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use clap_complete::Shell;
 use kenning_engine::omi::MemoryType;
 
-/// Everything under `omi` that is not a tool.
+/// Every command of `omi` that is not a tool.
 pub(crate) fn commands() -> Vec<Command> {
     vec![
         Command::new("init")
@@ -69,7 +69,7 @@ fn list(name: &'static str, value: &'static str, help: &'static str) -> Arg {
         .action(ArgAction::Append)
 }
 
-/// Any number of whole texts: what a person writes has commas in it.
+/// Any number of whole texts: texts may contain commas.
 fn repeated(name: &'static str, help: &'static str) -> Arg {
     text(name, "TEXT", help).action(ArgAction::Append)
 }

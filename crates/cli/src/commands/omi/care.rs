@@ -31,7 +31,7 @@ impl Omi<'_> {
         path.map_or_else(|| "nowhere".to_owned(), |it| it.display().to_string())
     }
 
-    /// Where memories are, for people; an address may hold a password.
+    /// Where memories are, for people; a URL may contain a password.
     fn store(&self) -> String {
         match &self.settings.database {
             Some(_) => "a database".to_owned(),
@@ -123,8 +123,8 @@ pub(super) fn audit(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         .check_integrity(&caller, IntegrityScope::All)?;
     let events = omi.engine.roots(&caller)?.seq;
     let topology = found.topology.unwrap_or_default();
-    // Memories without an edge are unsafe by the contract's rule for `overall_safe`, and no damage: whoever
-    // only stores and recalls has nothing else. So the verdict here is another, and the only one.
+    // Memories without an edge are unsafe by the contract's rule for `overall_safe`, but not damaged:
+    // whoever only stores and recalls has no others. So the verdict here is a different one.
     let is_intact =
         found.now_md && found.memory_md && found.faults.is_empty() && topology.sudden_cores == 0;
     let exit = if is_intact {

@@ -146,7 +146,7 @@ pub(super) fn session_end(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     Ok(0)
 }
 
-/// A session that ended has ended, also when its backup could not be made.
+/// A session ends even if its backup fails.
 fn back_up(omi: &Omi<'_>) -> Option<String> {
     match omi
         .engine
@@ -160,7 +160,7 @@ fn back_up(omi: &Omi<'_>) -> Option<String> {
     }
 }
 
-/// An empty NOW.md stays empty: a stamp would make a context of it.
+/// An empty NOW.md stays empty: a timestamp would make it a context.
 pub(super) fn check(omi: &Omi<'_>) -> Result<u8> {
     let (engine, caller) = (&omi.engine, &omi.caller);
     let is_working = engine.omi().now_read(caller)?.is_some();

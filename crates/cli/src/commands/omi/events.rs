@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-/// Events of the log that are read at once.
+/// The number of events that are read at once.
 const PAGE: usize = 500;
 
 fn event_type(matches: &ArgMatches) -> Result<Option<&'static EventType>> {
@@ -30,7 +30,7 @@ pub(super) fn list(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         event_type: event_type(matches)?,
         since_ms: moment(matches, "since")?,
         until_ms: moment(matches, "until")?,
-        // One more tells whether there are more.
+        // One more shows whether there are more.
         limit: limit(matches) + 1,
     };
     let mut found = omi.engine.omi().memory_events(&omi.caller, &query)?;
@@ -64,7 +64,7 @@ pub(super) fn subscribe(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     };
     let (wake, woken) = sync_channel(1);
     let poll = omi.engine.on_append(Arc::new(move || {
-        // A call that waits already is enough.
+        // One pending signal is enough.
         let _waiting = wake.try_send(());
     }));
     output::say("listening; interrupt to stop");
@@ -85,7 +85,7 @@ pub(super) fn subscribe(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
             }
         }
         if found.seq == seq {
-            // Either way it is time to look again.
+            // In either case it is time to look again.
             let _woken = woken.recv_timeout(poll.max(Duration::from_millis(10)));
         }
         seq = found.seq;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
-/// A label longer than this hides its neighbors.
+/// A longer label would hide its neighbors.
 const LABEL_CHARS_MAX: usize = 40;
 
 pub(super) fn export(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
@@ -61,7 +61,7 @@ fn to_json(graph: &MemoryGraph) -> Value {
 fn to_dot(graph: &MemoryGraph) -> String {
     let mut out = String::from("digraph memories {\n  node [shape=box, style=rounded];\n");
     for memory in &graph.memories {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             out,
             "  {} [label={}, tooltip={}];",

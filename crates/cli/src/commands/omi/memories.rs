@@ -16,7 +16,7 @@ use std::path::Path;
 /// More memories in one transaction would keep other writers waiting.
 const BATCH_MAX: usize = 5_000;
 
-/// A file of so many memories, each as long as one may be, is never read as a whole.
+/// The largest file of a batch.
 const BATCH_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 pub(super) fn store(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
@@ -115,7 +115,7 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     };
     let min_relevance = match matches.get_one::<f64>("min-relevance") {
         Some(&given) => unit("min-relevance", given)?.get(),
-        // Words that are there were found, however little the rest has to do with them.
+        // With full text every match counts, whatever its relevance.
         None if mode == Mode::FullText => 0.0,
         None => Recall::default().min_relevance,
     };
@@ -149,7 +149,7 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     }
     let memories: Vec<MemoryResult> = found.memories.into_iter().map(MemoryResult::from).collect();
     let memories = serde_json::to_value(memories)
-        .map_err(|cause| Error::internal("memories as JSON").because(cause))?;
+        .map_err(|cause| Error::internal("memories cannot be written as JSON").because(cause))?;
     if omi.settings.json {
         output::print_json(&memories);
         return Ok(0);
@@ -172,22 +172,24 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     Ok(0)
 }
 
-/// How a cursor in a list of memories begins, as `memory_recall` gives it.
+/// The prefix of a cursor in a list of memories, as `memory_recall` gives it.
 const CURSOR: &str = "answer:";
 
-/// How many memories the cursor says were shown already.
+/// The number of memories that the cursor says were shown.
 fn cursor(matches: &ArgMatches) -> Result<usize> {
     let Some(given) = matches.get_one::<String>("cursor") else {
         return Ok(0);
     };
     let number = given.strip_prefix(CURSOR).unwrap_or(given);
     number.parse().map_err(|_| {
-        Error::invalid(format!("`--cursor`: `{given}` is none that an answer gave"))
-            .hint("give the cursor that the line `more:` named, or leave it out")
+        Error::invalid(format!(
+            "`--cursor`: `{given}` is not a cursor from an earlier answer"
+        ))
+        .hint("give the cursor that the line `more:` named, or leave it out")
     })
 }
 
-/// A memory, with what stands before and after it in its session, in order.
+/// A memory with its neighbors in its session, in order.
 fn rows(memory: &Value) -> Vec<Vec<String>> {
     let near = memory["context"].as_array().map_or(&[][..], Vec::as_slice);
     let (before, after): (Vec<_>, Vec<_>) = near
@@ -233,7 +235,7 @@ pub(super) fn get(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let missing = ids.iter().zip(&found).filter(|it| it.1.is_none());
     let missing: Vec<&str> = missing.map(|it| it.0.as_str()).collect();
     let found: Vec<Value> = found.iter().flatten().map(details).collect();
-    // Those that are there are shown all the same.
+    // Existing ones are shown anyway.
     let end = || match missing.as_slice() {
         [] => Ok(0),
         names => Err(Error::not_found("memory", names.join("`, `"))

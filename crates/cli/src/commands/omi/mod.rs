@@ -1,6 +1,6 @@
 //! `omi`: memories, beliefs and the current context, for people.
 //!
-//! The same commands stand under `kenning omi` and are the program `omi`, beside the tools of the
+//! The same commands are under `kenning omi` and in the program `omi`, beside the tools of the
 //! contract, which keep their names with underscores.
 
 pub(crate) mod args;
@@ -19,10 +19,10 @@ use kenning_engine::{Caller, Engine};
 use serde_json::json;
 use std::sync::Arc;
 
-/// What the contract says where nothing was set up.
+/// The contract's message if nothing was set up.
 const NOT_INITIALIZED: &str = "OMI not initialized. Run 'omi init' first.";
 
-/// What a command works with.
+/// The context of a command.
 pub(super) struct Omi<'a> {
     settings: &'a Settings,
     engine: Arc<Engine>,
@@ -32,13 +32,13 @@ pub(super) struct Omi<'a> {
 /// What a command needs of the directory.
 #[derive(PartialEq, Eq)]
 enum Needs {
-    /// That there is something to look at.
+    /// There must be something to read.
     Something,
-    /// That it may be written; it is made if it is missing.
+    /// It must be writable; it is created if it is missing.
     Writing,
 }
 
-/// Runs what stands behind `omi`.
+/// Runs a command of `omi`.
 pub(crate) fn run(
     host: &'static dyn Host,
     settings: &Settings,
@@ -126,12 +126,12 @@ fn dispatch(omi: &Omi<'_>, name: &str, matches: &ArgMatches) -> Result<u8> {
 fn refuse_read_only(settings: &Settings, name: &str) -> Result<()> {
     if settings.selection.read_only {
         return Err(Error::denied(format!("`omi {name}` changes things"))
-            .hint("say it without `--read-only`"));
+            .hint("run it without `--read-only`"));
     }
     Ok(())
 }
 
-/// The contract's own words and exit code, which the error table does not have.
+/// The contract's own message and exit code, which the error table does not have.
 fn not_initialized(settings: &Settings) -> u8 {
     if settings.json {
         let error = json!({ "code": "not_found", "message": NOT_INITIALIZED, "retryable": false });
@@ -142,12 +142,12 @@ fn not_initialized(settings: &Settings) -> u8 {
     1
 }
 
-/// A text argument; nothing where it was not given.
+/// A text argument; empty if not given.
 fn text<'a>(matches: &'a ArgMatches, name: &str) -> &'a str {
     matches.get_one::<String>(name).map_or("", String::as_str)
 }
 
-/// A text argument, of which `-` is standard input.
+/// A text argument; `-` reads standard input.
 fn text_or_stdin(matches: &ArgMatches, name: &str) -> Result<String> {
     match text(matches, name) {
         "-" => crate::tool_args::read_stdin(),
@@ -155,7 +155,7 @@ fn text_or_stdin(matches: &ArgMatches, name: &str) -> Result<String> {
     }
 }
 
-/// All values of an argument; `None` where it was not given.
+/// All values of an argument; `None` if not given.
 fn texts(matches: &ArgMatches, name: &str) -> Option<Vec<String>> {
     let values = matches.get_many::<String>(name)?;
     Some(values.map(|it| it.trim().to_owned()).collect())

@@ -1,8 +1,8 @@
-//! The graph as a picture.
+//! Draws the graph.
 //!
-//! Memories push each other away and edges pull their ends together, for a number of steps that does not
-//! depend on anything but the size: the same graph gives the same picture. Nothing is loaded from
-//! elsewhere, so the file can be sent and opened anywhere.
+//! Memories repel each other and edges attract their ends, for a number of steps that depends only on
+//! the size: the same graph gives the same drawing. Nothing is loaded from elsewhere, so the file can
+//! be sent and opened anywhere.
 
 use super::graph::label;
 use kenning_engine::omi::{Memory, MemoryGraph, MemoryType};
@@ -10,12 +10,12 @@ use kenning_text::escape::xml as escaped;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-/// Pairs that are looked at in all, so that a large graph takes seconds and not hours.
+/// The most pairs that are computed, so that a large graph takes seconds and not hours.
 const PAIRS_MAX: usize = 100_000_000;
 const STEPS_MAX: usize = 300;
-/// The distance that two joined memories settle at.
+/// The distance of two connected memories.
 const DISTANCE: f64 = 120.0;
-/// The room for a label at the edge of the picture.
+/// The room for a label at the edge.
 const MARGIN: f64 = 160.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,7 +24,7 @@ struct Point {
     y: f64,
 }
 
-/// A picture that stands alone.
+/// A self-contained SVG.
 pub(super) fn svg(graph: &MemoryGraph) -> String {
     let names: HashMap<&str, usize> = graph
         .memories
@@ -32,7 +32,7 @@ pub(super) fn svg(graph: &MemoryGraph) -> String {
         .enumerate()
         .map(|(at, it)| (it.id.as_str(), at))
         .collect();
-    // Evidence that is no memory has no place here.
+    // Evidence that is not a memory is left out.
     let joined: Vec<(usize, usize, &str)> = graph
         .edges
         .iter()
@@ -54,7 +54,7 @@ pub(super) fn svg(graph: &MemoryGraph) -> String {
     );
     for (from, to, relation) in joined {
         let (a, b) = (points[from], points[to]);
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             out,
             "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"{}\"><title>{}</title></line>",
@@ -83,7 +83,7 @@ pub(super) fn svg(graph: &MemoryGraph) -> String {
     out + "</svg>\n"
 }
 
-/// The same in a page, with what the colors mean.
+/// The same in an HTML page, with a legend.
 pub(super) fn html(graph: &MemoryGraph) -> String {
     let legend: String = MemoryType::ALL
         .iter()
@@ -134,7 +134,7 @@ fn edge_color(relation: &str) -> &'static str {
     }
 }
 
-/// Where each memory is: a spiral, then pushed and pulled until it is calm.
+/// The positions of the memories: a spiral, then moved by the forces until it is stable.
 #[expect(clippy::cast_precision_loss, reason = "counts of things on a screen")]
 fn layout(n: usize, joined: &[(usize, usize)]) -> Vec<Point> {
     const GOLDEN_ANGLE: f64 = 2.399_963_229_728_653;
@@ -168,7 +168,7 @@ fn forces(points: &[Point], joined: &[(usize, usize)]) -> Vec<Point> {
         moves[at].y += y;
     };
     for (at, a) in points.iter().enumerate() {
-        // A little toward the middle, so that what is joined to nothing does not drift away.
+        // A little toward the center, so that unconnected memories do not drift away.
         push(at, -a.x * 0.02, -a.y * 0.02);
         for (other, b) in points.iter().enumerate().skip(at + 1) {
             let (dx, dy) = (a.x - b.x, a.y - b.y);
@@ -190,7 +190,7 @@ fn forces(points: &[Point], joined: &[(usize, usize)]) -> Vec<Point> {
     moves
 }
 
-/// Moves everything into a picture and gives its size.
+/// Moves everything into view and returns the size.
 fn into_view(points: &mut [Point]) -> (f64, f64) {
     let least = |of: fn(&Point) -> f64| points.iter().map(of).fold(f64::INFINITY, f64::min);
     let most = |of: fn(&Point) -> f64| points.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
@@ -203,7 +203,7 @@ fn into_view(points: &mut [Point]) -> (f64, f64) {
         point.x += MARGIN / 4.0 - left;
         point.y += MARGIN / 4.0 - top;
     }
-    // Labels stand to the right.
+    // Labels are to the right.
     (right - left + MARGIN * 2.0, bottom - top + MARGIN / 2.0)
 }
 

@@ -1,4 +1,4 @@
-//! `kenning setup claude-code --hooks`: what the client runs at the turns of a session.
+//! `kenning setup claude-code --hooks`: hooks at the turns of a session.
 
 use super::{Entry, left_alone, read_config};
 use crate::commands::hook;
@@ -8,11 +8,10 @@ use kenning_vault::Dir;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// Where the client looks, in the project.
+/// The client's file, in the project.
 const FILE: &str = ".claude/settings.json";
 
-/// A hook that has not answered after so many seconds is given up by the client. Ours gives up long
-/// before.
+/// The client gives up on a hook after this many seconds. Ours gives up long before.
 const TIMEOUT_SECONDS: u64 = 5;
 
 pub(super) fn run(entry: &Entry, write: bool) -> Result<u8> {
@@ -43,7 +42,7 @@ fn block(entry: &Entry) -> Map<String, Value> {
     turns.collect()
 }
 
-/// The old settings with our hooks, once, and everything else as it was.
+/// The old settings with our hooks, once, and everything else unchanged.
 fn merged(old: &str, entry: &Entry) -> Option<String> {
     let known = super::jsonc::get(old, &["hooks"]);
     if known.is_some_and(|it| !it.is_object()) {
@@ -51,7 +50,7 @@ fn merged(old: &str, entry: &Entry) -> Option<String> {
     }
     let mut text = old.to_owned();
     for (event, groups) in block(entry) {
-        // Each turn by itself, so that whatever stands between them and in them stays.
+        // Each turn separately, so that everything between them and in them stays.
         let keys = ["hooks", event.as_str()];
         for group in groups.as_array().into_iter().flatten() {
             text = super::jsonc::put_in_list(&text, &keys, is_ours, group)?;

@@ -1,5 +1,5 @@
-//! A value set in a file of JSON as clients keep it: with comments, trailing commas and an order of its
-//! own, all of which stay as they are.
+//! Sets a value in a JSON file as clients keep it: with comments, trailing commas and its own order,
+//! all of which are kept.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Spaces that a level is indented by.
 const INDENT: usize = 2;
 
-/// The value at these keys; `None` if the text is no object, or has something else on the way.
+/// The value at these keys; `None` if the text is not an object, or has something else on the way.
 pub(super) fn get(text: &str, keys: &[&str]) -> Option<Value> {
     let mut value: Value = serde_json::from_str(&plain(text)?).ok()?;
     for key in keys {
@@ -17,8 +17,8 @@ pub(super) fn get(text: &str, keys: &[&str]) -> Option<Value> {
     Some(value)
 }
 
-/// The text with this value at these keys; `None` if that cannot be: the text is no object, or has
-/// something else on the way.
+/// The text with this value at these keys; `None` if that is impossible: the text is not an object,
+/// or has something else on the way.
 pub(super) fn set(text: &str, keys: &[&str], value: &Value) -> Option<String> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let plain = plain(text)?;
@@ -54,8 +54,8 @@ pub(super) fn set(text: &str, keys: &[&str], value: &Value) -> Option<String> {
     None
 }
 
-/// The text with this value once in the list at these keys: in the place of those that it replaces, else at the
-/// end. Comments in the list stay. `None` if that cannot be, as for [`set`].
+/// The text with this value once in the list at these keys: in place of those that it replaces,
+/// otherwise at the end. Comments in the list stay. `None` if that is impossible, as for [`set`].
 pub(super) fn put_in_list(
     text: &str,
     keys: &[&str],
@@ -122,7 +122,7 @@ pub(super) fn put_in_list(
     Some(out)
 }
 
-/// Where the entries are of the list that begins at `list`; `None` if it is none.
+/// The entries of the list that begins at `list`; `None` if it is not a list.
 fn entries(plain: &str, list: usize) -> Option<Vec<Range<usize>>> {
     let bytes = plain.as_bytes();
     if bytes.get(list) != Some(&b'[') {
@@ -141,7 +141,7 @@ fn entries(plain: &str, list: usize) -> Option<Vec<Range<usize>>> {
     Some(found)
 }
 
-/// The new member comes first, so that what stands behind the others, comments too, stays there.
+/// The new member comes first, so that comments after the others stay in place.
 fn with_member(
     text: &str,
     plain: &[u8],
@@ -163,7 +163,7 @@ fn with_member(
                 &text[close..]
             );
         }
-        // A comment is all that is in it.
+        // It contains only a comment.
         true => "",
         false => ",",
     };
@@ -179,8 +179,8 @@ fn indented(value: &Value, depth: usize) -> String {
     lines.replace('\n', &format!("\n{}", " ".repeat(INDENT * depth)))
 }
 
-/// Where the value of a key is in the object that begins at `object`. The text is plain and whole. An error
-/// if the key stands there twice: programs differ in which of the two they read.
+/// Where the value of a key is in the object that begins at `object`. The text is plain and complete.
+/// An error if the key is there twice: programs differ in which one they read.
 fn member(plain: &str, object: usize, key: &str) -> Result<Option<Range<usize>>, Ambiguous> {
     let bytes = plain.as_bytes();
     let mut found = None;
@@ -206,7 +206,7 @@ fn member(plain: &str, object: usize, key: &str) -> Result<Option<Range<usize>>,
     Ok(found)
 }
 
-/// A key stands twice in one object.
+/// A key occurs twice in one object.
 struct Ambiguous;
 
 fn skip_space(bytes: &[u8], mut at: usize) -> usize {
@@ -262,8 +262,8 @@ fn end_of_word(bytes: &[u8], start: usize) -> usize {
     length.map_or(bytes.len(), |length| start + length)
 }
 
-/// The same text as plain JSON: comments and trailing commas are spaces, so that every place stays. `None`
-/// if a comment or a text has no end.
+/// The same text as plain JSON: comments and trailing commas become spaces, so that positions stay.
+/// `None` if a comment or a string is not closed.
 fn plain(text: &str) -> Option<String> {
     stripped(text, true)
 }
@@ -309,7 +309,7 @@ fn stripped(text: &str, takes_commas: bool) -> Option<String> {
             at = end;
         } else {
             match rest[0] {
-                // One that nothing stands before is a mistake, and stays one.
+                // A comma with nothing before it is a mistake, and stays one.
                 b',' if !matches!(before, b'{' | b'[' | b',' | b':') => comma = Some(at),
                 b'}' | b']' => {
                     if let Some(comma) = comma.take().filter(|_| takes_commas) {

@@ -1,4 +1,4 @@
-//! `kenning setup`: tells an MCP client how to start us.
+//! `kenning setup`: configures an MCP client to start this program.
 
 mod hooks;
 mod jsonc;
@@ -24,7 +24,7 @@ pub(crate) const CLIENTS: [&str; 7] = [
     "nanoclaw",
 ];
 
-/// Larger than any configuration that a person keeps.
+/// Larger than any real configuration.
 const CONFIG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// Where a client keeps its servers.
@@ -94,8 +94,10 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let write = matches.get_flag("write");
     for (flag, owner) in [("hooks", "claude-code"), ("plugin", "openclaw")] {
         if matches.get_flag(flag) && name != owner {
-            return Err(Error::invalid(format!("`--{flag}`: {name} has none"))
-                .hint(format!("it is for {owner}")));
+            return Err(
+                Error::invalid(format!("`--{flag}` does not apply to {name}"))
+                    .hint(format!("it is for {owner}")),
+            );
         }
     }
     if matches.get_flag("hooks") {
@@ -165,7 +167,7 @@ fn left_alone(file: &str) -> Error {
     .hint("run it without `--write` and copy the text")
 }
 
-/// How to start us.
+/// How to start this program.
 struct Entry {
     command: String,
     /// What follows the subcommand.
@@ -175,10 +177,11 @@ struct Entry {
 
 impl Entry {
     fn new(settings: &Settings, matches: &ArgMatches) -> Result<Self> {
-        let command = std::env::current_exe()
-            .map_err(|cause| Error::internal("the program's own path").because(cause))?;
+        let command = std::env::current_exe().map_err(|cause| {
+            Error::internal("the path of this program is unknown").because(cause)
+        })?;
         let mut env = Map::new();
-        // Only what was named: a client started elsewhere finds the defaults by itself.
+        // Only what was given: a client started elsewhere finds the defaults by itself.
         let mut name = |name: &str, path: Option<&PathBuf>| {
             if let Some(path) = path {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
@@ -187,7 +190,7 @@ impl Entry {
         };
         name("VAULT_PATH", settings.vault.as_ref());
         let is_named = |flag: &str| is_named(matches, flag);
-        // One directory for everything is both.
+        // One directory for everything sets both.
         let is_one = is_named("data-dir");
         let omi = settings.omi.as_ref();
         let omi = omi.filter(|_| is_one || is_named("omi-path"));
@@ -200,7 +203,7 @@ impl Entry {
             ca.filter(|_| is_named("database-ca")),
         );
         if let Some(database) = settings.database.as_ref().filter(|_| is_named("database")) {
-            // It may hold a password, which must not stand in a list of processes.
+            // It may contain a password, which must not appear in a list of processes.
             let url = database.0.as_str().into();
             env.insert(crate::env_vars::DATABASE_URL.to_owned(), url);
         }
@@ -211,7 +214,7 @@ impl Entry {
         })
     }
 
-    /// A line for a shell: the program, what to do, and where.
+    /// A shell command: the program, the command and the directories.
     fn shell(&self, arguments: &[&str]) -> String {
         let mut line = quoted(&self.command);
         let flags = self.flags.iter().map(String::as_str);
@@ -287,7 +290,7 @@ fn is_named(matches: &ArgMatches, flag: &str) -> bool {
     )
 }
 
-/// The options that the client must start us with to get what was asked for here.
+/// The options that the client must pass to get the same settings.
 fn flags(settings: &Settings, matches: &ArgMatches) -> Vec<String> {
     let is_named = |flag: &str| is_named(matches, flag);
     let absolute = |path: &Path| {
@@ -319,8 +322,8 @@ fn flags(settings: &Settings, matches: &ArgMatches) -> Vec<String> {
     flags
 }
 
-/// The old configuration with our entry in it and everything else as it was, comments too. Of an entry
-/// that was there, whatever was not said anew stays.
+/// The old configuration with our entry in it and everything else unchanged, comments too. Parts of
+/// an existing entry that are not set anew stay.
 fn merged(old: &str, keys: &[&str], entry: &Entry, with_type: bool) -> Option<String> {
     let keys: Vec<&str> = keys.iter().copied().chain(["kenning"]).collect();
     let mut new = entry.to_json(with_type);
@@ -329,7 +332,7 @@ fn merged(old: &str, keys: &[&str], entry: &Entry, with_type: bool) -> Option<St
         return None;
     }
     if let Some(Value::Object(mut known)) = known {
-        // An entry that names an address instead of a program is now one of a program.
+        // An entry with a URL becomes one with a program.
         if known.get("type").is_some_and(|it| it != "stdio") || known.contains_key("url") {
             known.retain(|field, _| !matches!(field.as_str(), "type" | "url" | "headers"));
         }
@@ -358,10 +361,8 @@ fn appended(old: &str, new: &str, table: &str) -> Result<String> {
         .lines()
         .any(|line| line.trim().starts_with(&format!("[{table}")))
     {
-        return Err(
-            Error::conflict(format!("there is a table `{table}` already"))
-                .hint("remove it first, or edit it by hand"),
-        );
+        return Err(Error::conflict(format!("the table `{table}` exists"))
+            .hint("remove it first, or edit it by hand"));
     }
     let gap = if old.is_empty() || old.ends_with("\n\n") {
         ""
@@ -374,9 +375,9 @@ fn appended(old: &str, new: &str, table: &str) -> Result<String> {
         "\n"
     };
     let text = format!("{old}{end}{gap}{new}");
-    // What a reader of TOML would refuse is not written.
+    // Nothing is written that a TOML reader would refuse.
     if text.parse::<toml::Table>().is_err() {
-        let message = format!("`{table}` cannot be added to what the file says already");
+        let message = format!("`{table}` cannot be added to the existing file");
         return Err(Error::conflict(message).hint("run it without `--write` and add it by hand"));
     }
     Ok(text)

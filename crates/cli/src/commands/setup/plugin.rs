@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The plugin itself, in the home directory.
 const PLUGIN: &str = ".openclaw/plugins/omi/plugin.json";
 
-/// Where the client is told of it.
+/// The client's file that lists plugins.
 const CONFIG: &str = ".openclaw/config.yaml";
 
 const DATA_DIR: &str = "~/.openclaw/omi";
@@ -60,7 +60,7 @@ fn plugin(entry: &Entry) -> Value {
     })
 }
 
-/// The plugin's entry in a list of plugins, a line each, without indentation.
+/// The plugin's entry in a list of plugins, as lines without indentation.
 fn item(entry: &Entry) -> Vec<String> {
     let named = entry.env.get(crate::env_vars::OMI_BASE_PATH);
     let data_dir = named.and_then(Value::as_str).unwrap_or(DATA_DIR);
@@ -73,7 +73,7 @@ fn item(entry: &Entry) -> Vec<String> {
     ]
 }
 
-/// A text in YAML: as it is where that is safe, else in quotes, which JSON's are.
+/// A text in YAML: as it is if that is safe, otherwise in JSON quotes.
 fn scalar(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._~-".contains(c);
     if text.chars().all(plain) && !text.starts_with('-') {
@@ -83,11 +83,11 @@ fn scalar(text: &str) -> String {
     }
 }
 
-/// The configuration with the plugin in its list, and everything else as it was.
+/// The configuration with the plugin in its list, and everything else unchanged.
 fn with_item(old: &str, item: &[String]) -> Result<String> {
     let left_alone = || {
         Error::conflict(format!(
-            "`{CONFIG}` is written in a way in which the plugin cannot be added"
+            "`{CONFIG}` is written in a form to which the plugin cannot be added"
         ))
         .hint("run it without `--write` and copy the text")
     };
@@ -119,7 +119,7 @@ fn with_item(old: &str, item: &[String]) -> Result<String> {
     } else if !value.trim().is_empty() {
         return Err(left_alone());
     }
-    // The list goes on as long as lines are indented, empty, comments or items.
+    // The list continues as long as lines are indented, empty, comments or items.
     let goes_on = |line: &&String| {
         line.is_empty() || line.starts_with([' ', '#']) || line.starts_with("- ") || *line == "-"
     };

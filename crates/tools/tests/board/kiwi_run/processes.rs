@@ -115,7 +115,7 @@ fn whatever_an_argument_holds_it_reaches_the_program_as_one() {
     }
     let refused = bench.failed("show", json!({ "text": "a\u{0}b" }));
     assert!(
-        refused["error"].as_str().unwrap().contains("zero byte"),
+        refused["error"].as_str().unwrap().contains("NUL byte"),
         "{refused:#}"
     );
 }

@@ -499,7 +499,11 @@ fn the_policy_is_a_ceiling() {
     assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID), "the ceiling is gone");
     let unsigned = shop.package("other", "1.0.0", &probes::echo().unwrap(), MODEST);
     let unsigned = shop.try_install(&unsigned, &InstallOptions::default());
-    refused(unsigned, Code::Denied, "vouches");
+    refused(
+        unsigned,
+        Code::Denied,
+        "is not signed by a key that you trust",
+    );
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_name_that_could_mean_two_things_is_refused_in_either_order() {
             refused(
                 second,
                 Code::Conflict,
-                "`dev.example.echo`, and so is another tool",
+                "`dev.example.echo`, which is the name of another tool",
             );
         }
         assert_eq!(is_known(&shop.fixture, ECHO), states != "disabled");
