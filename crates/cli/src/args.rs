@@ -146,6 +146,7 @@ fn own() -> Vec<Command> {
         commands::watch_command(),
         Command::new("tools").about("List the tools"),
         call(),
+        commands::query_command(),
         audit(),
         Command::new("backup")
             .about("Write a consistent copy of every space; `-` is standard output")

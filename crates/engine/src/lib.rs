@@ -25,7 +25,7 @@ pub use kenning_store::check_json_depth;
 pub use sensors::{SENSORS_LOOK, Sensors};
 pub use {
     kenning_kami as kami, kenning_kg as kg, kenning_kiwi as kiwi, kenning_koi as koi,
-    kenning_omi as omi,
+    kenning_omi as omi, kenning_query as query,
 };
 
 use jiff::tz::TimeZone;
@@ -39,6 +39,7 @@ use kg::Kg;
 use kiwi::Kiwi;
 use koi::Koi;
 use omi::Omi;
+use query::Queries;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -152,6 +153,7 @@ pub struct Engine {
     kg: Arc<Kg>,
     omi: Arc<Omi>,
     koi: Arc<Koi>,
+    queries: Queries,
 }
 
 impl Engine {
@@ -173,6 +175,7 @@ impl Engine {
         let koi = Arc::new(Koi::new(Arc::clone(&kernel), documents, found, koi));
         let who: Weak<Koi> = Arc::downgrade(&koi);
         kg.ask_for_entities(who);
+        let queries = Queries::new(Arc::clone(&kernel));
         let engine = Self {
             kernel,
             kami,
@@ -180,6 +183,7 @@ impl Engine {
             kg,
             omi,
             koi,
+            queries,
         };
         engine.finish_writes()?;
         Ok(engine)
@@ -224,6 +228,18 @@ impl Engine {
     /// Entities, notes, pages, repositories and mail.
     pub fn koi(&self) -> &Arc<Koi> {
         &self.koi
+    }
+
+    /// Answers a query in Cypher over everything in the caller's space. Files that changed since are read
+    /// first, as by every tool that looks.
+    ///
+    /// # Errors
+    /// The caller may not read, the query is malformed or writes, or it needs more than it may use.
+    pub fn query(&self, caller: &Caller, question: &query::Question) -> Result<query::Found> {
+        if question.as_of_ms.is_none() {
+            kg::Entities::follow(&*self.koi, caller)?;
+        }
+        self.queries.answer(caller, question)
     }
 
     /// What is wrong with this installation, one sentence each, and what was checked.

@@ -55,6 +55,11 @@ impl<K: Eq + Hash + Clone, V> Recent<K, V> {
         Some(&kept.0)
     }
 
+    /// Everything that is kept.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.kept.values().map(|kept| &kept.0)
+    }
+
     /// Keeps this under a key, in the place of what was there.
     pub fn insert(&mut self, key: K, value: V) {
         self.tick += 1;

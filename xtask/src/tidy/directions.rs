@@ -104,6 +104,18 @@ const CRATES: &[(&str, May)] = &[
             "kenning-egress",
         ]),
     ),
+    // So that a query reads every wing's rows and calls none of them.
+    (
+        "kenning-query",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-cypher",
+            "kenning-kernel",
+        ]),
+    ),
     // One crate a wing, so that a wing cannot reach into another and is built without it.
     (
         "kenning-kami",
@@ -200,6 +212,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-kg",
             "kenning-omi",
             "kenning-koi",
+            "kenning-query",
         ]),
     ),
     (

@@ -12,6 +12,7 @@ mod kiwi;
 mod koi;
 mod omi;
 mod omi_backup;
+mod query;
 mod reindex;
 mod setup;
 mod store;
@@ -31,6 +32,7 @@ pub(crate) use kiwi::registry_command;
 pub(crate) use koi::commands as koi_commands;
 pub(crate) use omi::args::commands as omi_commands;
 pub(crate) use omi::run as run_omi;
+pub(crate) use query::command as query_command;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
 pub(crate) use trust::command as trust_command;
 pub(crate) use watch::command as watch_command;
@@ -66,6 +68,7 @@ pub(crate) fn run(
         "export" => store::export(host, settings, matches),
         "import" => store::import(host, settings, matches),
         "migrate" => store::migrate(host, settings, matches),
+        "query" => query::run(host, settings, matches),
         "hook" => Ok(hook::run(host, settings, matches)),
         "doctor" => doctor::run(host, settings),
         "reindex" => reindex::run(

@@ -11,7 +11,9 @@ pub use compare::{Comparison, Key};
 
 use crate::error::{Error, Result};
 use crate::graph::{NodeId, Rel};
-use crate::temporal::{Date, DateTime, Duration, LocalDateTime, LocalTime, Time};
+use crate::temporal::{
+    Date, DateTime, Duration, Kind, LocalDateTime, LocalTime, Moment, Time, Zone,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -157,6 +159,12 @@ impl Value {
     #[must_use]
     pub fn str(text: impl AsRef<str>) -> Self {
         Self::Str(Arc::from(text.as_ref()))
+    }
+
+    /// A moment, as a day and a time in UTC.
+    #[must_use]
+    pub fn moment(moment: Moment) -> Self {
+        Kind::DateTime.of_moment(moment, Zone::UTC)
     }
 
     /// A list of any size and depth within the default limits.

@@ -168,6 +168,7 @@ impl Subject for Queries {
         let query = text(input).into_owned();
         let request = Request {
             cypher: Some(query),
+            ..Default::default()
         };
         let engine = self.fixture.board.engine();
         let before = engine.roots(&self.caller).map_err(|it| it.to_string())?.seq;

@@ -287,6 +287,7 @@ impl Queries {
     fn answer(&self, cypher: &str) -> Option<Value> {
         let request = Request {
             cypher: Some(cypher.to_owned()),
+            ..Default::default()
         };
         let output = answer(self.fixture.board.engine(), &self.caller, request);
         output.ok().and_then(|it| serde_json::to_value(it).ok())

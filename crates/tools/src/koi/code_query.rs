@@ -1,13 +1,11 @@
 //! `code_query`
-//!
-//! There is no code graph yet, so every query is answered from an empty one, by `cypher`.
 
 use super::api::{self, Api, Place, Route, Verb};
-use super::cypher::{self, Fault, Stop};
 use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
-use kenning_core::{Error, Result};
-use kenning_engine::{Caller, Engine, Scope};
+use kenning_core::{Code, Error, Result};
+use kenning_engine::query::{Form, Question};
+use kenning_engine::{Caller, Engine, parse_moment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,11 +17,36 @@ pub struct CodeQuery;
 const QUERY_DEFAULT: &str = "MATCH (n) RETURN labels(n), count(n)";
 
 /// Run Cypher queries against the code knowledge graph.
+///
+/// The graph holds everything in the store: code, notes, people, memories, items, pages. `CALL
+/// kenning.search("words") YIELD node, score` finds nodes by meaning.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Cypher query (graph contains Functions, Classes, Modules, Files, Imports, Interfaces)
     pub cypher: String,
+    /// The values of `$name` in the query
+    #[serde(default)]
+    pub parameters: Map<String, Value>,
+    /// Answer from the graph as it was at this moment (ISO 8601)
+    #[serde(default)]
+    #[schemars(with = "String")]
+    pub as_of: Option<String>,
+    /// How values are written: as JSON under the names of the columns, or as texts under c1, c2 … as the
+    /// first KOI server does
+    #[serde(default)]
+    pub format: Format,
+}
+
+/// How values are written.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// As JSON, by the names of the columns
+    #[default]
+    Json,
+    /// As texts, by c1, c2 …
+    Agtype,
 }
 
 /// What the HTTP API is asked.
@@ -33,12 +56,30 @@ pub struct Request {
     #[serde(default)]
     #[schemars(with = "String")]
     pub cypher: Option<String>,
+    /// The values of `$name`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub parameters: Map<String, Value>,
+    /// A moment of the past.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub as_of: Option<String>,
+    /// How values are written.
+    #[serde(default, skip_serializing_if = "is_json")]
+    pub format: Format,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_json(format: &Format) -> bool {
+    matches!(format, Format::Json)
 }
 
 impl From<Input> for Request {
     fn from(input: Input) -> Self {
         Self {
             cypher: Some(input.cypher),
+            parameters: input.parameters,
+            as_of: input.as_of,
+            format: input.format,
         }
     }
 }
@@ -53,21 +94,35 @@ pub struct Output {
 }
 
 /// Answers a call, whoever makes it.
-pub fn answer(_: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
-    caller.principal.require(Scope::Read)?;
-    let query = request.cypher.as_deref().unwrap_or(QUERY_DEFAULT);
-    let found = cypher::answer(query, &|| caller.check()).map_err(|stop| match stop {
-        Stop::Fault(Fault(why)) => {
-            let error = Error::invalid(why).hint("queries are Cypher that only reads");
-            Refusal::new(400, error)
-        }
-        Stop::Ended(error) => error.into(),
-    })?;
+pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Output, Refusal> {
+    let as_of_ms = match &request.as_of {
+        Some(text) => Some(parse_moment("as_of", text)?),
+        None => None,
+    };
+    let question = Question {
+        text: request.cypher.unwrap_or_else(|| QUERY_DEFAULT.to_owned()),
+        parameters: request.parameters,
+        as_of_ms,
+        form: match request.format {
+            Format::Json => Form::Json,
+            Format::Agtype => Form::Agtype,
+        },
+    };
+    let found = engine.query(caller, &question).map_err(refusal)?;
+    let columns = found.columns.clone();
+    let results = found.objects();
     Ok(Output {
-        count: found.rows.len(),
-        results: found.rows,
-        columns: found.columns,
+        count: results.len(),
+        results,
+        columns,
     })
+}
+
+fn refusal(error: Error) -> Refusal {
+    match error.code {
+        Code::InvalidInput => Refusal::new(400, error),
+        _ => error.into(),
+    }
 }
 
 impl Tool for CodeQuery {

@@ -3,7 +3,6 @@
 pub mod api;
 pub mod code_query;
 pub(crate) mod conform;
-mod cypher;
 pub(crate) mod far;
 pub mod federation_status;
 pub mod get_entity_documents;

@@ -831,6 +831,7 @@ fn koi_code_is_queried_in_an_empty_graph_with_named_columns() {
     for cypher in ["CREATE (n) RETURN n", "BAD CYPHER", ""] {
         let request = code_query::Request {
             cypher: Some(cypher.to_owned()),
+            ..Default::default()
         };
         let refusal = code_query::answer(fixture.board.engine(), &fixture.owner(), request);
         assert_eq!(refusal.err().unwrap().status, 400, "{cypher}");
