@@ -222,6 +222,9 @@ fn refused(error: kenning_cypher::Error) -> Error {
         Class::Limit => Error::too_large(text).hint("add `LIMIT`, labels or shorter paths"),
         Class::Cancelled => Error::timeout(text),
         Class::Graph => Error::unavailable(text).hint("call again"),
+        _ if text.contains("is refused: queries only read") => Error::invalid(text).hint(
+            "to write, call `vault_write_note`, `memory_store`, `ingest_url` or `kg_vector_upsert`",
+        ),
         _ if error.phase() == Phase::Compile => {
             Error::invalid(text).hint("queries are Cypher that only reads")
         }

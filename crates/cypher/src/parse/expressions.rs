@@ -1,7 +1,7 @@
 //! Expressions, one function for each level of precedence.
 
-use super::Parser;
 use super::token::Tok;
+use super::{DEPTH_MAX, Parser};
 use crate::ast::{Arith, Compare, Expr, ExprKind, Junction, Projected, Quantifier, TextTest};
 use crate::error::{Error, Position, Result};
 use crate::value::Value;
@@ -222,6 +222,11 @@ impl Parser<'_> {
         let mut left = atom;
         for n_links in 0.. {
             self.count_link(n_links)?;
+            if n_links > DEPTH_MAX {
+                let at = Position::of(self.text, self.here());
+                let message = format!("a chain of properties has more than {DEPTH_MAX} links");
+                return Err(Error::limit("QueryTooDeep", message).at(at));
+            }
             let kind = if self.eat_sign(".") {
                 let name = self.name("the name of a property")?;
                 ExprKind::Property(Box::new(left), name.text)

@@ -8,7 +8,7 @@ use kenning_tools::slots::{CALLS_MAX, CALLS_OF_ONE_MAX, Load, Slot, WAITING_OF_O
 
 /// It overflowed the stack, and with it the whole server.
 #[tokio::test]
-async fn a_query_of_thousands_of_factors_is_answered() {
+async fn a_query_of_thousands_of_factors_harms_nobody() {
     let place = Place::new().await;
     for query in [
         format!("RETURN%201{}%20AS%20x", "*1".repeat(6_000)),
@@ -20,7 +20,7 @@ async fn a_query_of_thousands_of_factors_is_answered() {
     ] {
         let path = format!("/tools/code_query?cypher={query}");
         let answer = place.get(&path, "").await;
-        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!([200, 422].contains(&answer.status), "{answer:?}");
     }
     let doubling = format!(
         "WITH%20'x'%20AS%20a{}%20RETURN%20a",
@@ -30,7 +30,10 @@ async fn a_query_of_thousands_of_factors_is_answered() {
         .get(&format!("/tools/code_query?cypher={doubling}"), "")
         .await;
     assert_eq!(answer.status, 422, "{answer:?}");
-    assert!(answer.json().to_string().contains("32 MiB"), "{answer:?}");
+    assert!(
+        answer.json().to_string().contains("a value is larger than"),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ mod koi_statements;
 mod koi_web;
 mod memories;
 mod memories_by_id;
+mod queries;
 mod ranking;
 mod reading_on;
 mod second_looks;

@@ -811,12 +811,19 @@ fn koi_repos_need_the_permission_to_write_and_to_fetch() {
 }
 
 #[test]
-fn koi_code_is_queried_in_an_empty_graph_with_named_columns() {
+fn koi_code_is_queried_with_named_columns() {
     let fixture = Fixture::new();
     let query = |cypher: &str| call(&fixture, "code_query", json!({ "cypher": cypher }));
-    // Deliberate difference: columns have names, not `c1`; and there is no code graph yet.
+    // Deliberate difference: columns have names, not `c1`, unless the caller asks for those.
     let found = query("MATCH (n) RETURN labels(n), count(n)");
-    let expected = json!({ "results": [], "count": 0, "columns": ["labels(n)", "count(n)"] });
+    let expected = json!({
+        "results": [
+            { "labels(n)": ["Document"], "count(n)": 1 },
+            { "labels(n)": ["Entity", "Person"], "count(n)": 1 },
+        ],
+        "count": 2,
+        "columns": ["labels(n)", "count(n)"],
+    });
     assert_eq!(found, expected);
     let default = code_query::answer(
         fixture.board.engine(),
@@ -825,7 +832,7 @@ fn koi_code_is_queried_in_an_empty_graph_with_named_columns() {
     );
     assert_eq!(serde_json::to_value(default.unwrap()).unwrap(), expected);
     assert_eq!(
-        query("MATCH (n) RETURN count(n)")["results"],
+        query("MATCH (n:Function) RETURN count(n)")["results"],
         json!([{ "count(n)": 0 }])
     );
     for cypher in ["CREATE (n) RETURN n", "BAD CYPHER", ""] {
