@@ -1,0 +1,351 @@
+//! Cypher over everything in the store.
+
+use crate::everything;
+use kenning_core::Code;
+use kenning_testing::Fixture;
+use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
+
+fn rows(fixture: &Fixture, cypher: &str) -> Vec<Vec<Value>> {
+    answered(fixture, json!({ "cypher": cypher }))
+}
+
+fn answered(fixture: &Fixture, arguments: Value) -> Vec<Vec<Value>> {
+    let reply = fixture.call("code_query", arguments.clone());
+    assert!(!reply.is_error(), "{arguments}: {}", reply.text);
+    let answer = reply.to_json();
+    let columns = answer["columns"].as_array().unwrap();
+    let rows = answer["results"].as_array().unwrap().iter();
+    let values = |row: &Value| {
+        let columns = columns.iter();
+        columns
+            .map(|it| row[it.as_str().unwrap()].clone())
+            .collect()
+    };
+    rows.map(values).collect()
+}
+
+fn stored() -> Fixture {
+    let fixture = everything(&Fixture::new());
+    let people = fixture.vault().join("People");
+    fs::create_dir_all(&people).unwrap();
+    let ann = "---\n'@type': Person\ntags: [parsers]\n---\n# Ann Lee\nWorks with [[Bob Ray]].\n";
+    let bob = "---\n'@type': Person\n---\n# Bob Ray\n";
+    fs::write(people.join("Ann Lee.md"), ann).unwrap();
+    fs::write(people.join("Bob Ray.md"), bob).unwrap();
+    let memory = json!({
+        "content": "Ann Lee prefers tabs over spaces", "memory_type": "fact", "tags": ["parsers"]
+    });
+    let reply = fixture.call("memory_store", memory);
+    assert!(!reply.is_error(), "{}", reply.text);
+    fixture
+}
+
+#[test]
+fn everything_in_the_store_is_one_graph() {
+    let fixture = stored();
+    let found = rows(
+        &fixture,
+        "MATCH (n) UNWIND labels(n) AS label RETURN label, count(*) ORDER BY label",
+    );
+    let expected = [
+        ("Document", 3),
+        ("Entity", 3),
+        ("Memory", 1),
+        ("Person", 3),
+        ("Tag", 1),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(label, n)| vec![json!(label), json!(n)])
+    );
+    // From a memory over a tag to a note, and from there to the person whom it describes.
+    let found = rows(
+        &fixture,
+        "MATCH (m:Memory)-[:HAS_TAG]->(t:Tag)<-[:HAS_TAG]-(d:Document)-[:DESCRIBES]-(p:Person) \
+         RETURN m.text, t.name, d.name, p.name",
+    );
+    let text = "Ann Lee prefers tabs over spaces";
+    assert_eq!(
+        found,
+        [[text, "parsers", "Ann Lee", "Ann Lee"].map(Value::from)]
+    );
+    // Meaning and structure in one query.
+    let found = rows(
+        &fixture,
+        "CALL kenning.search('who likes tabs') YIELD node, score \
+         WHERE score > 0.5 MATCH (node)-[:HAS_TAG]->(t) RETURN labels(node), t.name",
+    );
+    assert_eq!(found, [[json!(["Memory"]), json!("parsers")]]);
+    let found = rows(
+        &fixture,
+        "CALL kenning.types() YIELD type, count RETURN type, count ORDER BY type",
+    );
+    assert!(
+        found.contains(&vec![json!("HAS_TAG"), json!(2)]),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn answers_follow_what_any_process_writes_and_what_the_past_was() {
+    let fixture = stored();
+    let count = "MATCH (m:Memory) RETURN count(m)";
+    assert_eq!(rows(&fixture, count), [[json!(1)]]);
+    let other = everything(&fixture);
+    let stored = other.call(
+        "memory_store",
+        json!({ "content": "Bob Ray writes Go", "memory_type": "fact" }),
+    );
+    assert!(!stored.is_error(), "{}", stored.text);
+    assert_eq!(rows(&fixture, count), [[json!(2)]]);
+    let created = rows(
+        &fixture,
+        "MATCH (m:Memory) WHERE m.text CONTAINS 'tabs' RETURN m.created_at",
+    );
+    let before = json!({ "cypher": count, "as_of": "2001-01-01T00:00:00Z" });
+    assert_eq!(answered(&fixture, before), [[json!(0)]]);
+    let then = json!({ "cypher": count, "as_of": created[0][0] });
+    let then = answered(&fixture, then)[0][0].as_i64().unwrap();
+    assert!((1..=2).contains(&then), "{then}");
+    // A file that somebody edited is read first.
+    fs::remove_file(fixture.vault().join("People/Bob Ray.md")).unwrap();
+    let people = "MATCH (p:Person) RETURN p.name ORDER BY p.name";
+    assert_eq!(
+        rows(&fixture, people),
+        [[json!("Ann Lee")], [json!("Bill Baue")]]
+    );
+}
+
+#[test]
+fn parameters_and_the_first_servers_form() {
+    let fixture = stored();
+    let found = answered(
+        &fixture,
+        json!({
+            "cypher": "UNWIND $names AS name OPTIONAL MATCH (p:Person {name: name}) RETURN name, p.kind",
+            "parameters": { "names": ["Ann Lee", "nobody"] },
+        }),
+    );
+    let expected = json!([["Ann Lee", "entity"], ["nobody", null]]);
+    assert_eq!(json!(found), expected);
+    let found = fixture.call(
+        "code_query",
+        json!({
+            "cypher": "MATCH (p:Person {name: 'Ann Lee'}) RETURN p.name, 3, 1.0, [1, 'x'], {a: null}, null, p",
+            "format": "agtype",
+        }),
+    );
+    let row = found.to_json()["results"][0].clone();
+    let texts = ["c1", "c2", "c3", "c4", "c5", "c6"].map(|it| row[it].clone());
+    let expected = json!([
+        "\"Ann Lee\"",
+        "3",
+        "1.0",
+        "[1, \"x\"]",
+        "{\"a\": null}",
+        null
+    ]);
+    assert_eq!(json!(texts), expected);
+    let vertex = row["c7"].as_str().unwrap();
+    assert!(vertex.ends_with("::vertex"), "{vertex}");
+    assert!(vertex.contains("\"label\": \"Person\""), "{vertex}");
+}
+
+#[test]
+fn a_refusal_says_what_to_do() {
+    let fixture = stored();
+    for (arguments, code, words) in [
+        (
+            json!({ "cypher": "MATCH (n) DETACH DELETE n" }),
+            Code::InvalidInput,
+            "vault_write_note",
+        ),
+        (
+            json!({ "cypher": "MATCH (n RETURN n" }),
+            Code::InvalidInput,
+            "column",
+        ),
+        (
+            json!({ "cypher": "RETURN $missing" }),
+            Code::InvalidInput,
+            "missing",
+        ),
+        (
+            json!({ "cypher": "RETURN 1", "as_of": "yesterday-ish" }),
+            Code::InvalidInput,
+            "as_of",
+        ),
+        (
+            json!({ "cypher": "CALL kenning.search(3) YIELD node RETURN node" }),
+            Code::InvalidInput,
+            "query",
+        ),
+        (
+            json!({ "cypher": "UNWIND range(1, 100000) AS x RETURN x" }),
+            Code::TooLarge,
+            "LIMIT",
+        ),
+    ] {
+        let reply = fixture.call("code_query", arguments.clone());
+        let error = reply
+            .error
+            .as_ref()
+            .unwrap_or_else(|| panic!("{arguments}"));
+        assert_eq!(error.code, code, "{arguments}");
+        assert!(reply.text.contains(words), "{arguments}: {}", reply.text);
+    }
+}
+
+/// Queries that want too much, in as many ways as there are.
+fn hostile() -> Vec<String> {
+    let mut all = Vec::new();
+    for n in [100, 1_000, 10_000] {
+        all.push(format!("RETURN {}1", "NOT ".repeat(n)));
+        all.push(format!("RETURN {}1{}", "(".repeat(n), ")".repeat(n)));
+        all.push(format!("RETURN {}1{}", "[".repeat(n), "]".repeat(n)));
+        all.push(format!("RETURN {}1{}", "{a:".repeat(n), "}".repeat(n)));
+        all.push(format!("RETURN 1{}", "*1".repeat(n)));
+        all.push(format!("RETURN 1{}", "^1".repeat(n)));
+        all.push(format!("RETURN 1{}", " + 1".repeat(n)));
+        all.push(format!("RETURN -{}1", "-".repeat(n)));
+        all.push(format!("WITH {{}} AS a RETURN a{}", ".a".repeat(n)));
+        all.push(format!("WITH [] AS a RETURN a{}", "[0]".repeat(n)));
+        all.push(format!("RETURN {}", vec!["1"; n].join(" OR ")));
+        all.push(format!(
+            "RETURN {}1{}",
+            "CASE WHEN true THEN ".repeat(n),
+            " END".repeat(n)
+        ));
+        all.push(format!("RETURN {}[]{}", "size(".repeat(n), ")".repeat(n)));
+        all.push(format!("MATCH {} RETURN 1", vec!["(a)"; n].join(",")));
+        all.push(format!("MATCH (a){} RETURN 1", "--()".repeat(n)));
+        all.push(format!("MATCH (a){} RETURN 1", "-[*]-()".repeat(n)));
+        all.push(format!("{}RETURN 1", "MATCH (a) ".repeat(n)));
+        all.push(format!("RETURN 1{}", " UNION RETURN 1".repeat(n)));
+        all.push(format!("WITH 1 AS a{} RETURN a", " WITH a".repeat(n)));
+        all.push(format!(
+            "WITH 'x' AS a{} RETURN a",
+            " WITH a + a AS a".repeat(n)
+        ));
+        all.push(format!(
+            "WITH [1] AS a{} RETURN size(a)",
+            " WITH a + a AS a".repeat(n)
+        ));
+        all.push(format!(
+            "WITH [1] AS a{} RETURN a",
+            " WITH [a, a] AS a".repeat(n)
+        ));
+        all.push(format!(
+            "WITH {{}} AS a{} RETURN a",
+            " WITH {a: a, b: a} AS a".repeat(n)
+        ));
+        all.push(format!(
+            "{}RETURN 1",
+            "UNWIND range(1, 100) AS a ".repeat(n)
+        ));
+        all.push(format!("RETURN '{}'", "x".repeat(n * 100)));
+        all.push(format!("RETURN `{}`", "x".repeat(n)));
+        all.push(format!("RETURN {}", "9".repeat(n)));
+        all.push(format!("RETURN {}1", "/* ".repeat(n)));
+        all.push(format!("{}RETURN 1", "EXPLAIN ".repeat(n)));
+        all.push(format!(
+            "RETURN {}true{}",
+            "EXISTS { MATCH (a) WHERE ".repeat(n),
+            " }".repeat(n)
+        ));
+        all.push(format!(
+            "RETURN {}1{}",
+            "[x IN ".repeat(n),
+            " | x]".repeat(n)
+        ));
+        all.push(format!(
+            "RETURN reduce(a = '', x IN range(1, {n}0000) | a + 'xxxxxxxxxx')"
+        ));
+        all.push(format!("UNWIND range(1, {n}00000) AS x RETURN count(x)"));
+        all.push(format!("UNWIND range(1, {n}000) AS x RETURN collect(x)"));
+        all.push(format!(
+            "UNWIND range(1, {n}00) AS x WITH x ORDER BY rand() RETURN x"
+        ));
+        all.push(format!("RETURN range(1, {n}000000000)"));
+    }
+    for path in [
+        "MATCH (a)-[*]-(b)-[*]-(c)-[*]-(d) RETURN count(*)",
+        "MATCH (a), (b), (c), (d), (e), (f), (g), (h), (i), (j) RETURN count(*)",
+        "MATCH p = (a)-[*0..100]-(b) RETURN p",
+        "MATCH p = shortestPath((a)-[*]-(b)) RETURN p",
+        "MATCH p = allShortestPaths((a)-[*]-(b)) RETURN p",
+        "MATCH (a) MATCH (b) MATCH (c) WHERE a.text CONTAINS b.text RETURN count(*)",
+        "MATCH (n) RETURN n, n, n, n, n, n",
+        "RETURN 9223372036854775807 + 1",
+        "RETURN -9223372036854775808 / -1",
+        "RETURN 1 % 0",
+        "RETURN 1 / 0",
+        "RETURN toInteger('9'*3)",
+        "RETURN duration({years: 9223372036854775807})",
+        "RETURN date('9999999999-01-01')",
+        "RETURN datetime({epochSeconds: 9223372036854775807})",
+        "RETURN duration.between(date('-999999999-01-01'), date('999999999-12-31'))",
+        "RETURN 'aaaaaaaaaaaaaaaaaaaaaaaaaaaa!' =~ '(a+)+$'",
+        "RETURN 'x' =~ '(((((((((((a{1,99}){1,99}){1,99}){1,99}){1,99}))))))'",
+        "RETURN 'x' =~ '['",
+        "RETURN substring('x', -1)",
+        "RETURN left('x', -9223372036854775808)",
+        "RETURN [1][9223372036854775807]",
+        "RETURN [1][-9223372036854775808..9223372036854775807]",
+        "RETURN replace('xxxxxxxxxxxxxxxxxxxx', '', 'yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy')",
+        "RETURN split('x', '')",
+        "RETURN \u{0}",
+        "RETURN '\\uD800'",
+        "RETURN $`\u{202e}`",
+        "LOAD CSV FROM 'file:///etc/passwd' AS row RETURN row",
+        "CALL dbms.components() YIELD name RETURN name",
+        "CALL apoc.load.json('http://127.0.0.1/') YIELD value RETURN value",
+        "CALL kenning.search('x', 9223372036854775807) YIELD node RETURN node",
+        "USE other MATCH (n) RETURN n",
+        "MATCH (n) SET n.x = 1",
+        "MATCH (n) REMOVE n.name",
+        "MERGE (n:Person {name: 'x'})",
+        "FOREACH (x IN [1] | CREATE ())",
+        "CREATE INDEX FOR (n:Person) ON (n.name)",
+        "DROP DATABASE neo4j",
+        "MATCH (n) RETURN n; MATCH (n) DELETE n",
+        "'; DROP TABLE nodes; --",
+        "MATCH (n) WHERE n.name = \"'; DROP TABLE nodes; --\" RETURN n",
+        "$$) AS (x agtype); DROP TABLE nodes; --",
+    ] {
+        all.push(path.to_owned());
+        all.push(format!("PROFILE {path}"));
+        all.push(format!("OPTIONAL {path}"));
+    }
+    all
+}
+
+#[test]
+fn hostile_queries_end_change_nothing_and_show_no_sql() {
+    let fixture = stored();
+    // The first look reads the files.
+    rows(&fixture, "RETURN 1");
+    let kinds = fixture.event_kinds();
+    let all = hostile();
+    assert!(all.len() >= 200, "{}", all.len());
+    for cypher in all {
+        let mut caller = fixture.owner();
+        caller.deadline = Instant::now() + Duration::from_secs(2);
+        let began = Instant::now();
+        let reply = fixture.call_as("code_query", json!({ "cypher": cypher }), &caller);
+        let start: String = cypher.chars().take(80).collect();
+        if let Some(error) = &reply.error {
+            let known = [Code::InvalidInput, Code::TooLarge, Code::Timeout];
+            assert!(known.contains(&error.code), "{start}: {error}");
+            assert!(reply.text.len() < 4_000, "{start}: {}", reply.text.len());
+            let text = reply.text.to_lowercase();
+            for word in ["sqlite", "sqlstate", "syntax error at or near", "panicked"] {
+                assert!(!text.contains(word), "{start}: {text}");
+            }
+        }
+        assert!(began.elapsed() < Duration::from_secs(30), "{start} went on");
+    }
+    assert_eq!(fixture.event_kinds(), kinds, "a query made an event");
+}
