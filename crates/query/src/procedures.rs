@@ -4,8 +4,9 @@ use crate::counts;
 use crate::graph::Graph;
 use crate::view::View;
 use kenning_cypher::{Class, Error, Procedures, Result, Signature, Value};
+use kenning_kernel::search::{Search, Wanted, policy};
 use kenning_kernel::{Caller, Kernel};
-use kenning_search::{Filter, Mode, Query};
+use kenning_search::Filter;
 
 /// Hits of a search, unless the query asks for fewer or more.
 const HITS_DEFAULT: i64 = 20;
@@ -80,24 +81,17 @@ impl Called<'_> {
         };
         let limit = usize::try_from(limit).unwrap_or(0).min(n_max);
         let space = &self.caller.principal.space;
+        let question = self.kernel.question(text);
+        let filters = [Filter::default()];
+        let wanted = Wanted::new(&policy::QUERIES, &filters, limit, self.now_ms);
         let found = self.kernel.log().read(space, |tx| {
-            let filter = Filter::default();
-            self.kernel.searcher().with(space, tx, None, |index| {
-                index.search(&Query {
-                    text,
-                    mode: Mode::Hybrid,
-                    filter: &filter,
-                    limit: limit * 4,
-                    vector: None,
-                })
-            })
+            let search = |search: &Search<'_>| search.find(&wanted);
+            self.kernel.search(space, tx, &question, search)?
         });
-        let mut hits = found.map_err(|error| Error::graph(error.to_string()))?;
-        kenning_search::order_by_relevance(&mut hits, self.now_ms);
-        let mut seen = std::collections::HashSet::new();
-        let rows = hits
+        let found = found.map_err(|error| Error::graph(error.to_string()))?;
+        let rows = found
+            .hits
             .into_iter()
-            .filter(|it| seen.insert(it.node))
             .filter_map(|it| Some((self.view.find(it.node)?, it.relevance)))
             .map(|(node, score)| vec![Value::Node(node), Value::Float(score)]);
         Ok(rows.take(limit).collect())

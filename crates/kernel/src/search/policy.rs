@@ -176,8 +176,21 @@ pub const MENTIONS: Policy = Policy {
     ..CANDIDATES
 };
 
+/// Nodes of any kind in a query (`CALL kenning.search`). The query says itself what score it wants, so nothing
+/// is left out for its relevance.
+pub const QUERIES: Policy = Policy {
+    name: "queries",
+    relevance_min: 0.0,
+    as_shown: false,
+    all_words: AllWords::Ignored,
+    each: Each::NodeByOrder,
+    order: Order::RelevanceAndAge,
+    passages_each: SPARE,
+    passages_min: DEEP,
+};
+
 /// Every policy.
-pub const ALL: [Policy; 9] = [
+pub const ALL: [Policy; 10] = [
     MEMORIES,
     ENTITIES,
     NOTES_OF_ENTITIES,
@@ -187,6 +200,7 @@ pub const ALL: [Policy; 9] = [
     ITEMS,
     CANDIDATES,
     MENTIONS,
+    QUERIES,
 ];
 
 impl Policy {
