@@ -75,6 +75,11 @@ fn every_block_of_the_readme_runs_when_pasted() {
 }
 
 #[test]
+fn every_block_of_the_cypher_guide_runs_when_pasted() {
+    check("docs/guides/cypher.md");
+}
+
+#[test]
 fn every_block_of_getting_started_runs_when_pasted() {
     check("docs/guides/getting-started.md");
 }
