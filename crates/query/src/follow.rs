@@ -20,9 +20,12 @@ const GRAPHS_MAX: usize = 8;
 /// The graphs of all spaces. Each is made when it is first asked, and follows the log from then on,
 /// whichever process wrote.
 pub(crate) struct Graphs {
-    spaces: Mutex<Recent<(Space, u64), Arc<RwLock<Followed>>>>,
+    /// By space and by the generation of its log: one that was taken back begins anew.
+    spaces: Mutex<Recent<(Space, u64), Shared>>,
     continuity: Arc<Continuity>,
 }
+
+type Shared = Arc<RwLock<Followed>>;
 
 /// A graph, and the event up to which it has followed. A query holds the graph and no lock, so that a long
 /// one lets the graph go on: then it is copied.
