@@ -75,7 +75,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "crash",
         usage: "crash [--kills N] [--seed S] [--transport stdio|http|both] [--binary PATH]\n      \
-                [--floor sqlite|postgres] [--sabotage]\n\
+                [--backend sqlite|postgres] [--sabotage]\n\
                 crash processes [--processes N] [--writes N] [--binary PATH]\n\
                 crash faults [--faults N] [--seed S] [--binary PATH]\n\
                 crash servers [--servers N] [--callers N] [--writes N] [--binary PATH]\n\

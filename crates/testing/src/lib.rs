@@ -349,10 +349,10 @@ pub fn assert_fits_schema(tool: &str, reply: &Reply) {
     );
 }
 
-/// The store that `KENNING_TEST_FLOOR` names: `sqlite`, or `postgres` with a new database for each
+/// The store that `KENNING_TEST_BACKEND` names: `sqlite`, or `postgres` with a new database for each
 /// test.
 fn store(root: &Path, data: &Path) -> Store {
-    match std::env::var("KENNING_TEST_FLOOR").as_deref() {
+    match std::env::var("KENNING_TEST_BACKEND").as_deref() {
         Ok("postgres") => {
             let note = Dir::open(root).unwrap();
             if !note.exists("database").unwrap() {
@@ -363,7 +363,7 @@ fn store(root: &Path, data: &Path) -> Store {
             Store::new(Postgres::open(&url, None).unwrap())
         }
         Ok("sqlite") | Err(_) => Store::new(Sqlite::open(data).unwrap()),
-        Ok(other) => panic!("KENNING_TEST_FLOOR: `{other}` is neither `sqlite` nor `postgres`"),
+        Ok(other) => panic!("KENNING_TEST_BACKEND: `{other}` is neither `sqlite` nor `postgres`"),
     }
 }
 

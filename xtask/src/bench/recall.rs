@@ -3,7 +3,7 @@
 //! First all memories have one timestamp and nothing is cut off by relevance, so that the order is the
 //! search's. Then, with `--dated`, ages are spread over 90 days, as in a store that is used; with
 //! `--threads` all documents are one session. `--labels` reads short prompts, names and CJK questions.
-//! `KENNING_TEST_FLOOR=postgres` measures the other store.
+//! `KENNING_TEST_BACKEND=postgres` measures the other store.
 
 use super::collection::{self, Collection, judge};
 use super::shuffle::shuffled;

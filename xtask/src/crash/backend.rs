@@ -16,10 +16,10 @@ pub(super) enum Backend {
 
 impl Backend {
     pub(super) fn find(options: &Options) -> Result<Self> {
-        match options.text("floor").unwrap_or("sqlite") {
+        match options.text("backend").unwrap_or("sqlite") {
             "sqlite" => Ok(Self::Sqlite),
             "postgres" => Ok(Self::Postgres(Box::new(own(Version::V18)))),
-            other => bail!("`--floor {other}`: sqlite or postgres"),
+            other => bail!("`--backend {other}`: sqlite or postgres"),
         }
     }
 

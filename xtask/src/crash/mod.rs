@@ -6,7 +6,7 @@
 //! people run, over the transport that agents use. `--sabotage` runs the same against a build that
 //! acknowledges before it commits: then writes **must** be lost, or the test proves nothing.
 //!
-//! With `--floor postgres` the store is a database of a private server, which is not killed; [`faults`]
+//! With `--backend postgres` the store is a database of a private server, which is not killed; [`faults`]
 //! does the reverse, and [`servers`] lets several programs write to one database.
 //!
 //! Reading order: [`verdict`] (what is promised), [`writers`] (who writes), this loop.
@@ -88,7 +88,14 @@ impl Tally {
 }
 
 fn kill(options: &Options) -> Result<()> {
-    options.only(&["kills", "seed", "transport", "binary", "sabotage", "floor"])?;
+    options.only(&[
+        "kills",
+        "seed",
+        "transport",
+        "binary",
+        "sabotage",
+        "backend",
+    ])?;
     let kills: u64 = options.value("kills", 200)?;
     let seed = seed(options)?;
     let transports: &[Transport] = match options.text("transport").unwrap_or("both") {

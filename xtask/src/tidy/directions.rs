@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_and_the_test_house_are_for_tests() {
+    fn a_backend_and_the_test_fixture_are_for_tests() {
         let backends = ["kenning-store-sqlite", "kenning-store-postgres"];
         for to in backends.iter().chain(&TESTS_ONLY[..2]) {
             assert!(faults(&[("kenning-mcp", to, true)]).is_empty());
