@@ -453,7 +453,7 @@ mod tests {
         let texts = texts();
         let quoting = texts
             .iter()
-            .filter(|it| it.contains('`') || it.contains("='"));
+            .filter(|text| text.contains('`') || text.contains("='"));
         // A text with an odd number of backticks is a fragment.
         let is_whole = |it: &&String| it.matches('`').count().is_multiple_of(2);
         let quoting: Vec<&String> = quoting.filter(is_whole).collect();

@@ -125,9 +125,9 @@ impl<'a> Extractor<'a> {
         for sentence in sentences::of(text) {
             let names = self.names_in(text, &sentence).into_iter();
             let named: Vec<Named> = names
-                .map(|it| Named {
-                    range: it.range.clone(),
-                    entity: facts.count_mention(text, it),
+                .map(|name| Named {
+                    range: name.range.clone(),
+                    entity: facts.count_mention(text, name),
                 })
                 .collect();
             self.relate(text, &sentence, &named, &mut facts);
@@ -138,7 +138,7 @@ impl<'a> Extractor<'a> {
     /// The names of a sentence in their order: known ones, and between them those whose words give
     /// their type.
     fn names_in(&self, text: &str, sentence: &Range<usize>) -> Vec<Name> {
-        let within = |it: Range<usize>| sentence.start + it.start..sentence.start + it.end;
+        let within = |range: Range<usize>| sentence.start + range.start..sentence.start + range.end;
         let mut out = Vec::new();
         let mut taken = Vec::new();
         for mention in self.mentions.find(&text[sentence.clone()]) {

@@ -236,7 +236,7 @@ mod tests {
         let mentions = Mentions::new(NAMES.iter().copied()).find(text);
         mentions
             .into_iter()
-            .map(|it| (it.ids, &text[it.range]))
+            .map(|mention| (mention.ids, &text[mention.range]))
             .collect()
     }
 

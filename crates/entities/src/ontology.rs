@@ -163,7 +163,12 @@ impl Ontology {
         let wanted = squeezed(bare.unwrap_or(name));
         let by_key = self.kinds.iter().find(|it| squeezed(&it.key) == wanted);
         by_key.or_else(|| {
-            let has = |it: &&EntityType| it.type_aliases.iter().any(|it| squeezed(it) == wanted);
+            let has = |entity_type: &&EntityType| {
+                entity_type
+                    .type_aliases
+                    .iter()
+                    .any(|it| squeezed(it) == wanted)
+            };
             self.kinds.iter().find(has)
         })
     }

@@ -26,7 +26,7 @@ static FORMS: LazyLock<HashMap<&str, Vec<usize>>> = LazyLock::new(|| {
 
 /// Whether a folded token is a common word or name, or several of them.
 pub(crate) fn is_known(word: &str) -> bool {
-    let is_listed = |it: &str| SORTED.binary_search(&it).is_ok() || is_given_name(it);
+    let is_listed = |text: &str| SORTED.binary_search(&text).is_ok() || is_given_name(text);
     is_listed(word) || word.strip_suffix('s').is_some_and(is_listed)
 }
 
@@ -269,7 +269,7 @@ mod tests {
     fn the_list_is_sorted_and_in_small_letters() {
         assert!(SORTED.len() > 10_000);
         assert!(SORTED.is_sorted());
-        let is_plain = |it: &&str| it.bytes().all(|it| it.is_ascii_lowercase());
+        let is_plain = |text: &&str| text.bytes().all(|it| it.is_ascii_lowercase());
         assert!(SORTED.iter().all(is_plain));
         assert!(is_known("policy") && is_known("police") && !is_known("polciy"));
     }

@@ -41,7 +41,7 @@ impl Neighbors {
         starts.push(at);
         Self {
             starts,
-            ends: edges.iter().map(|it| (it.1, it.2)).collect(),
+            ends: edges.iter().map(|edge| (edge.1, edge.2)).collect(),
         }
     }
 
@@ -68,13 +68,13 @@ impl Graph {
         let is_inside = |it: u32| (it as usize) < n;
         let mut edges: Vec<(u32, u32, f64)> = edges
             .into_iter()
-            .filter(|it| it.0 != it.1 && is_inside(it.0) && is_inside(it.1))
+            .filter(|edge| edge.0 != edge.1 && is_inside(edge.0) && is_inside(edge.1))
             .map(|(from, to, weight)| {
                 let weight = if weight.is_finite() { weight } else { 0.0 };
                 (from, to, weight.max(0.0))
             })
             .collect();
-        edges.sort_by_key(|it| (it.0, it.1));
+        edges.sort_by_key(|edge| (edge.0, edge.1));
         edges.dedup_by(|next, kept| {
             let is_same = (next.0, next.1) == (kept.0, kept.1);
             if is_same {
@@ -83,7 +83,7 @@ impl Graph {
             is_same
         });
         let out = Neighbors::of(n, &edges);
-        let mut turned: Vec<_> = edges.iter().map(|it| (it.1, it.0, it.2)).collect();
+        let mut turned: Vec<_> = edges.iter().map(|edge| (edge.1, edge.0, edge.2)).collect();
         turned.sort_by_key(|it| (it.0, it.1));
         let into = Neighbors::of(n, &turned);
         Self { out, into }
@@ -183,7 +183,7 @@ impl Graph {
         let share = 1.0 / n.max(1) as f64;
         let weights: Vec<f64> = self
             .nodes()
-            .map(|it| self.out.at(it).iter().map(|it| it.1).sum())
+            .map(|node| self.out.at(node).iter().map(|it| it.1).sum())
             .collect();
         let mut ranks = vec![share; n];
         for _ in 0..STEPS_MAX {
@@ -294,7 +294,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn graph(n: usize, edges: &[(u32, u32)]) -> Graph {
-        Graph::new(n, edges.iter().map(|it| (it.0, it.1, 1.0)))
+        Graph::new(n, edges.iter().map(|edge| (edge.0, edge.1, 1.0)))
     }
 
     #[test]

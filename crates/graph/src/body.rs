@@ -58,7 +58,7 @@ impl Readable {
     /// spaces or emphasis are between them.
     fn push(&mut self, source: &str, text: &str, range: &Range<usize>) {
         let gap = source.get(self.end..range.start).unwrap_or("|");
-        let is_joint = |it: char| it.is_whitespace() || matches!(it, '*' | '_' | '~' | '>' | '\\');
+        let is_joint = |c: char| c.is_whitespace() || matches!(c, '*' | '_' | '~' | '>' | '\\');
         if !gap.chars().all(is_joint) || gap.matches('\n').count() > 1 {
             self.text.push_str(" | ");
         } else if gap.contains(char::is_whitespace) {

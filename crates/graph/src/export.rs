@@ -80,17 +80,17 @@ impl Picture {
 /// The export as `{"nodes": […], "edges": […]}`.
 #[must_use]
 pub fn json(picture: &Picture) -> Value {
-    let nodes = picture.nodes.iter().map(|it| {
+    let nodes = picture.nodes.iter().map(|node| {
         json!({
-            "id": it.id,
-            "title": it.title,
-            "type": it.doc_type.as_str(),
-            "status": it.status.as_str(),
-            "tags": it.tags,
-            "path": it.path,
-            "rank": it.rank,
-            "community": it.community,
-            "words": it.words,
+            "id": node.id,
+            "title": node.title,
+            "type": node.doc_type.as_str(),
+            "status": node.status.as_str(),
+            "tags": node.tags,
+            "path": node.path,
+            "rank": node.rank,
+            "community": node.community,
+            "words": node.words,
         })
     });
     let edges = picture.joined().into_iter().map(|(_, _, it)| {

@@ -144,8 +144,7 @@ impl<'a> FieldLines<'a> {
         let mut lines = lines.skip_while(|(_, line)| value_after(line, key).is_none());
         let found = lines.next().unwrap_or((1, ""));
         let is_of_field = |it: &(u32, &str)| {
-            it.1.starts_with(|it: char| it.is_whitespace() || it == '-' || it == ']')
-                || it.1.is_empty()
+            it.1.starts_with(|c: char| c.is_whitespace() || c == '-' || c == ']') || it.1.is_empty()
         };
         let mut rest: Vec<_> = lines.take_while(is_of_field).collect();
         rest.reverse();

@@ -115,8 +115,8 @@ pub(crate) fn href(tag: &str) -> Option<String> {
     let mut rest = tag.trim_start_matches(['<', '/']);
     rest = rest.trim_start_matches(|it: char| it.is_ascii_alphanumeric());
     loop {
-        rest = rest.trim_start_matches(|it: char| it.is_whitespace() || it == '/');
-        let length = rest.find(|it: char| it.is_whitespace() || matches!(it, '=' | '>' | '/'))?;
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '/');
+        let length = rest.find(|c: char| c.is_whitespace() || matches!(c, '=' | '>' | '/'))?;
         let (name, after) = rest.split_at(length);
         let after = after.trim_start();
         let Some(value) = after.strip_prefix('=') else {
@@ -129,7 +129,7 @@ pub(crate) fn href(tag: &str) -> Option<String> {
         let value = value.trim_start();
         let (value, after) = match value.chars().next()? {
             quote @ ('"' | '\'') => value[1..].split_once(quote)?,
-            _ => value.split_at(value.find(|it: char| it.is_whitespace() || it == '>')?),
+            _ => value.split_at(value.find(|c: char| c.is_whitespace() || c == '>')?),
         };
         if name.eq_ignore_ascii_case("href") {
             return Some(decoded(value));

@@ -75,13 +75,13 @@ fn field(text: &str, run_start: usize, at: usize) -> Option<(&str, String)> {
         Some((open, b'(')) => (&before[open + 1..], enclosed(rest, '(', ')')?),
         _ => (line_key(&text[line_start..at])?, rest),
     };
-    let key = key.trim_matches(|it: char| it.is_whitespace() || matches!(it, '*' | '_'));
+    let key = key.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '_'));
     let value = value.trim();
     let is_key = key.starts_with(char::is_alphabetic)
         && key.chars().count() <= KEY_CHARS_MAX
         && key
             .chars()
-            .all(|it| it.is_alphanumeric() || matches!(it, ' ' | '-' | '_'));
+            .all(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     let value: String = value.chars().take(VALUE_CHARS_MAX).collect();
     (is_key && !value.is_empty()).then_some((key, value))
 }

@@ -110,7 +110,7 @@ fn passages(text: &str, prose: &[(Range<usize>, Range<usize>)]) -> Vec<(Vec<Word
     let mut end = 0;
     for (run, block) in prose {
         let gap = text.get(end..run.start).unwrap_or("-");
-        let is_gap = |it: char| it.is_whitespace() || it == '>';
+        let is_gap = |c: char| c.is_whitespace() || c == '>';
         let words = words(text, run);
         match out.last_mut() {
             Some((passage, of)) if of == block && gap.chars().all(is_gap) => passage.extend(words),

@@ -393,15 +393,15 @@ impl Names {
         let stem = without_extension(path);
         let found = self.by_path.get(&*fold::title(stem))?;
         let entries = found.iter().filter_map(|it| self.entries.get(*it as usize));
-        entries.min_by_key(|it| {
-            let exactness = if *it.path == *path {
+        entries.min_by_key(|entry| {
+            let exactness = if *entry.path == *path {
                 0
-            } else if without_extension(&it.path) == stem {
+            } else if without_extension(&entry.path) == stem {
                 1
             } else {
                 2
             };
-            (exactness, it.path.len(), &it.path)
+            (exactness, entry.path.len(), &entry.path)
         })
     }
 
@@ -599,6 +599,6 @@ fn composed(path: &str) -> String {
 /// How many folders two paths begin with in common.
 fn n_shared_folders(a: &str, b: &str) -> usize {
     let pairs = a.bytes().zip(b.bytes());
-    let same = pairs.take_while(|it| it.0 == it.1);
+    let same = pairs.take_while(|pair| pair.0 == pair.1);
     same.filter(|it| it.0 == b'/').count()
 }

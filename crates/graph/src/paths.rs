@@ -45,7 +45,7 @@ pub fn stem_of_path(path: &str) -> &str {
 #[must_use]
 pub fn title_of_path(path: &str) -> String {
     let stem = stem_of_path(path);
-    let words = stem.split(|it: char| it.is_whitespace() || it == '-' || it == '_');
+    let words = stem.split(|c: char| c.is_whitespace() || c == '-' || c == '_');
     let words: Vec<String> = words
         .filter(|it| !it.is_empty())
         .map(|word| {

@@ -144,7 +144,7 @@ fn target(path: &str, fragment: Option<Cow<'_, str>>, is_page: bool) -> Option<T
 /// Where the `^` of `page^block` stands.
 fn block_start(raw: &str) -> Option<usize> {
     let (_, block) = raw.rsplit_once('^')?;
-    let is_id = !block.is_empty() && block.chars().all(|it| it.is_alphanumeric() || it == '-');
+    let is_id = !block.is_empty() && block.chars().all(|c| c.is_alphanumeric() || c == '-');
     is_id.then(|| raw.len() - block.len() - 1)
 }
 
@@ -160,7 +160,7 @@ fn scheme(raw: &str) -> Option<&str> {
     let is_scheme = scheme.starts_with(|it: char| it.is_ascii_alphabetic())
         && scheme
             .chars()
-            .all(|it| it.is_ascii_alphanumeric() || matches!(it, '+' | '-' | '.'));
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     is_scheme.then_some(scheme)
 }
 

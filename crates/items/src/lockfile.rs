@@ -68,11 +68,11 @@ impl From<LockFault> for Error {
 impl Lockfile {
     /// Makes a lockfile for a chain.
     pub fn of(chain: &Chain, generated_at: impl Into<String>) -> Self {
-        let resolved_chain = chain.links.iter().map(|it| Locked {
-            tool_id: it.tool_id.clone(),
-            version: it.version.clone(),
-            integrity: it.integrity.clone(),
-            executor: it.executor_id.clone(),
+        let resolved_chain = chain.links.iter().map(|link| Locked {
+            tool_id: link.tool_id.clone(),
+            version: link.version.clone(),
+            integrity: link.integrity.clone(),
+            executor: link.executor_id.clone(),
         });
         Self {
             generated_at: generated_at.into(),
@@ -114,12 +114,12 @@ impl Lockfile {
 
     /// The file's content.
     pub fn to_json(&self) -> Value {
-        let entry = |it: &Locked| {
+        let entry = |locked: &Locked| {
             json!({
-                "tool_id": it.tool_id,
-                "version": it.version,
-                "integrity": it.integrity,
-                "executor": it.executor,
+                "tool_id": locked.tool_id,
+                "version": locked.version,
+                "integrity": locked.integrity,
+                "executor": locked.executor,
             })
         };
         let root = self.resolved_chain.first().map(

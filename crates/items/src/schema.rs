@@ -158,7 +158,7 @@ fn is_type(value: &Value) -> bool {
             !names.is_empty()
                 && names
                     .iter()
-                    .all(|it| it.as_str().is_some_and(|it| TYPES.contains(&it)))
+                    .all(|name| name.as_str().is_some_and(|it| TYPES.contains(&it)))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
     }

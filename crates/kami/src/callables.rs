@@ -26,7 +26,7 @@ pub(super) struct Callables {
 impl Callables {
     pub(super) fn of(tools: &[Arc<Record>], retired: &HashMap<String, Retired>) -> Self {
         let ids: HashSet<&str> = tools.iter().map(|it| it.id.as_str()).collect();
-        let functions = tools.iter().map(|it| (it, it.functions()));
+        let functions = tools.iter().map(|tool| (tool, tool.functions()));
         let functions: Vec<(&Arc<Record>, Vec<ToolFunction>)> = functions.collect();
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for it in functions.iter().flat_map(|it| &it.1) {
@@ -146,7 +146,8 @@ mod tests {
         for name in names {
             let safe = safe_names(name);
             for it in &safe {
-                let is_safe = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
+                let is_safe =
+                    |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
                 assert!(it.len() <= 64 && it.bytes().all(is_safe), "{it}");
             }
             assert!(seen.insert(safe.last().cloned()));

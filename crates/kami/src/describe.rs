@@ -77,7 +77,7 @@ fn compare(text: &str, manifest: &Manifest) -> Vec<String> {
         }
     };
     let id = &manifest.id;
-    let is_name = |it: &str| it == id || it == manifest.name;
+    let is_name = |text: &str| text == id || text == manifest.name;
     differ("name", &said["name"], &is_name, id);
     let version = manifest.version.to_string();
     differ("version", &said["version"], &|it| it == version, &version);

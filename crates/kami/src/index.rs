@@ -82,9 +82,9 @@ impl Kami {
             known.installed = Some(tool.version);
         }
         let words: Vec<String> = words.split_whitespace().map(str::to_lowercase).collect();
-        let rank = |it: &FoundPackage| -> Option<u8> {
-            let name = format!("{} {}", it.id, it.name).to_lowercase();
-            let all = format!("{name} {}", it.description).to_lowercase();
+        let rank = |package: &FoundPackage| -> Option<u8> {
+            let name = format!("{} {}", package.id, package.name).to_lowercase();
+            let all = format!("{name} {}", package.description).to_lowercase();
             let has = |text: &str| words.iter().all(|word| text.contains(word));
             has(&all).then(|| u8::from(!has(&name)))
         };
@@ -142,6 +142,6 @@ fn read_index(place: &str) -> Result<Vec<Entry>> {
 
 /// A text from somebody else, shortened to one line.
 fn shown(text: &str) -> String {
-    let plain = |it: char| if it.is_control() { ' ' } else { it };
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(TEXT_CHARS_MAX).map(plain).collect()
 }

@@ -41,9 +41,9 @@ fn names(id: &str, version: &StoredVersion) -> Vec<String> {
         [] | [_] => vec![id.to_owned()],
         many => {
             let names = function_names(id, many).into_iter();
-            let names = names.flat_map(|it| match it.main == it.long {
-                true => vec![it.main],
-                false => vec![it.main, it.long],
+            let names = names.flat_map(|name| match name.main == name.long {
+                true => vec![name.main],
+                false => vec![name.main, name.long],
             });
             names.collect()
         }

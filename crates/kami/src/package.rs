@@ -68,7 +68,7 @@ pub(super) fn find(source: &str, sha256: Option<&str>) -> Result<Found> {
 fn release_url(source: &str) -> Option<String> {
     let (repository, tag) = source.split_once('@')?;
     let is_plain = |it: &str| {
-        let plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         !it.is_empty() && it.chars().all(plain) && it.chars().any(|it| it != '.')
     };
     let (owner, name) = repository.split_once('/')?;

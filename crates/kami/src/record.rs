@@ -56,9 +56,9 @@ impl StoredVersion {
         if described.abi != Abi::Generic {
             return Vec::new();
         }
-        let functions = described.functions.iter().map(|it| StoredFunction {
-            name: it.name.clone(),
-            input_schema: it.input_schema.clone(),
+        let functions = described.functions.iter().map(|function| StoredFunction {
+            name: function.name.clone(),
+            input_schema: function.input_schema.clone(),
         });
         functions.collect()
     }
@@ -205,11 +205,11 @@ impl Record {
 }
 
 pub(super) fn arguments(manifest: &Manifest) -> Vec<ArgumentView> {
-    let arguments = manifest.arguments.iter().map(|it| ArgumentView {
-        name: it.name.clone(),
-        kind: it.kind.name().to_owned(),
-        description: it.description.clone(),
-        is_required: it.required,
+    let arguments = manifest.arguments.iter().map(|argument| ArgumentView {
+        name: argument.name.clone(),
+        kind: argument.kind.name().to_owned(),
+        description: argument.description.clone(),
+        is_required: argument.required,
     });
     arguments.collect()
 }
@@ -338,19 +338,19 @@ pub(super) struct FunctionNames {
 
 /// The names of each function of a component with several.
 pub(super) fn function_names(id: &str, functions: &[StoredFunction]) -> Vec<FunctionNames> {
-    let short = |it: &StoredFunction| match it.name.rsplit_once('#') {
+    let short = |function: &StoredFunction| match function.name.rsplit_once('#') {
         Some((_, name)) => name.to_owned(),
-        None => it.name.clone(),
+        None => function.name.clone(),
     };
-    let names = functions.iter().map(|it| {
+    let names = functions.iter().map(|function| {
         let is_only = functions
             .iter()
-            .filter(|other| short(other) == short(it))
+            .filter(|other| short(other) == short(function))
             .count()
             == 1;
-        let long = format!("{id}.{}", it.name.replace(['/', '#', ':', '@'], "."));
+        let long = format!("{id}.{}", function.name.replace(['/', '#', ':', '@'], "."));
         let main = match is_only {
-            true => format!("{id}.{}", short(it)),
+            true => format!("{id}.{}", short(function)),
             false => long.clone(),
         };
         FunctionNames { main, long }

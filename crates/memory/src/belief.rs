@@ -249,7 +249,7 @@ mod tests {
         let pairs = divided(&chain);
         let pairs: Vec<_> = pairs
             .iter()
-            .map(|it| (it.evidence, it.supported, it.contradicted))
+            .map(|pair| (pair.evidence, pair.supported, pair.contradicted))
             .collect();
         assert_eq!(pairs, [("e1", "b1", "b2"), ("e1", "b1", "b3")]);
         assert!(divided::<u32>(&[]).is_empty());

@@ -182,7 +182,10 @@ mod tests {
             entry(AT, "two\n\n## [2020-01-01T00:00:00]\nforged")
         );
         let entries = parse(&text.replace('\n', "\r\n"));
-        let texts: Vec<_> = entries.iter().map(|it| (it.at, it.text.as_str())).collect();
+        let texts: Vec<_> = entries
+            .iter()
+            .map(|entry| (entry.at, entry.text.as_str()))
+            .collect();
         assert_eq!(
             texts,
             [

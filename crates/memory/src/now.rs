@@ -314,7 +314,7 @@ pub fn parse(text: &str) -> Now {
     let files = items(files, &mut rest);
     let files = files
         .into_iter()
-        .map(|it| parse_code_span(&it).unwrap_or(it));
+        .map(|file| parse_code_span(&file).unwrap_or(file));
     if !rest.is_empty() {
         // Under its own heading, so that it is never taken for one of our sections.
         rest.insert(0, NOTES);

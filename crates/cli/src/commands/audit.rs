@@ -106,10 +106,10 @@ fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
             let authors: Vec<_> = report
                 .authors
                 .iter()
-                .map(|it| {
+                .map(|author| {
                     json!({
-                        "did": it.did, "events": it.n_events, "trusted": it.is_trusted,
-                        "revokedAt": it.revoked_at,
+                        "did": author.did, "events": author.n_events, "trusted": author.is_trusted,
+                        "revokedAt": author.revoked_at,
                     })
                 })
                 .collect();

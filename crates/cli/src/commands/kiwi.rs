@@ -401,12 +401,12 @@ pub(crate) fn registry(host: &dyn Host, settings: &Settings, matches: &ArgMatche
     }
     let rows: Vec<Vec<String>> = versions
         .into_iter()
-        .map(|it| {
+        .map(|version| {
             vec![
-                it.version,
-                it.published_at,
-                it.deprecated.unwrap_or_default(),
-                it.signer,
+                version.version,
+                version.published_at,
+                version.deprecated.unwrap_or_default(),
+                version.signer,
             ]
         })
         .collect();

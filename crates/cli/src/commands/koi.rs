@@ -314,7 +314,8 @@ fn merged(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
             .iter()
             .map(|it| json!({ "uri": it.uri, "name": it.name, "into": it.into, "into_name": it.into_name }));
         let vetoes = all.vetoes.iter();
-        let vetoes = vetoes.map(|it| json!({ "label": it.label, "uri": it.uri, "name": it.name }));
+        let vetoes =
+            vetoes.map(|veto| json!({ "label": veto.label, "uri": veto.uri, "name": veto.name }));
         let (merged, vetoes): (Vec<_>, Vec<_>) = (merged.collect(), vetoes.collect());
         output::print_json(&json!({ "merged": merged, "vetoes": vetoes }));
         return Ok(());
@@ -323,9 +324,9 @@ fn merged(engine: &Engine, caller: &Caller, as_json: bool) -> Result<()> {
         .merged
         .into_iter()
         .map(|it| vec!["is".to_owned(), it.uri, it.into, it.name, it.into_name]);
-    let vetoes = all.vetoes.into_iter().map(|it| {
-        let label = it.label.clone();
-        vec!["is not".to_owned(), it.label, it.uri, label, it.name]
+    let vetoes = all.vetoes.into_iter().map(|veto| {
+        let label = veto.label.clone();
+        vec!["is not".to_owned(), veto.label, veto.uri, label, veto.name]
     });
     let rows: Vec<Vec<String>> = merged.chain(vetoes).collect();
     let head = ["", "ENTITY OR LABEL", "ENTITY", "NAME", "NAME"];

@@ -102,11 +102,11 @@ fn list(host: &dyn Host, settings: &Settings) -> Result<u8> {
     if settings.json {
         let rows: Vec<Value> = tokens
             .iter()
-            .map(|it| {
+            .map(|token| {
                 json!({
-                    "id": it.id, "name": it.name, "scopes": scopes(&it.scopes),
-                    "space": it.space.as_str(), "created": time(it.created_ms),
-                    "expires": it.expires_ms.map(time),
+                    "id": token.id, "name": token.name, "scopes": scopes(&token.scopes),
+                    "space": token.space.as_str(), "created": time(token.created_ms),
+                    "expires": token.expires_ms.map(time),
                 })
             })
             .collect();

@@ -73,8 +73,10 @@ pub(super) fn change(
                     .map(|it| json!({ "key": it.key, "name": it.name }));
                 output::print_json(&keys.collect());
             } else {
-                let rows: Vec<Vec<String>> =
-                    keys.into_iter().map(|it| vec![it.key, it.name]).collect();
+                let rows: Vec<Vec<String>> = keys
+                    .into_iter()
+                    .map(|key| vec![key.key, key.name])
+                    .collect();
                 table::print(
                     &["KEY", "NAME"],
                     &rows,

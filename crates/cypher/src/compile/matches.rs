@@ -87,7 +87,7 @@ impl Compiler<'_> {
         loop {
             self.apply(&mut planner);
             paths.retain(|path| {
-                let slots = path.steps.iter().flat_map(|it| [it.rel, it.node]);
+                let slots = path.steps.iter().flat_map(|step| [step.rel, step.node]);
                 let ready = planner.known.contains(&path.start)
                     && slots.clone().all(|it| planner.known.contains(&it));
                 if ready {
@@ -158,7 +158,7 @@ impl Compiler<'_> {
         let ready = planner
             .conditions
             .iter_mut()
-            .filter_map(|it| it.take_if(|it| it.needs.is_subset(known)));
+            .filter_map(|condition| condition.take_if(|it| it.needs.is_subset(known)));
         let ready: Vec<Condition> = ready.collect();
         let selectivity = ready.iter().map(|it| it.selectivity).product();
         if let Some(condition) = all_of(ready) {
@@ -327,7 +327,7 @@ impl Compiler<'_> {
                 && condition
                     .needs
                     .iter()
-                    .all(|it| *it == node.slot || planner.known.contains(it));
+                    .all(|need| *need == node.slot || planner.known.contains(need));
             if !only || matches!(condition.condition, X::HasLabels(..)) {
                 continue;
             }
@@ -344,7 +344,7 @@ impl Compiler<'_> {
                     let labels = node
                         .labels
                         .iter()
-                        .map(|it| it.1.map(|token| (Arc::clone(&it.0), token)));
+                        .map(|label| label.1.map(|token| (Arc::clone(&label.0), token)));
                     for label in labels.chain([None]) {
                         let token = label.as_ref().map(|it| it.1);
                         let Some(n) = self.graph.index_selectivity(token, key) else {
@@ -449,8 +449,8 @@ impl Compiler<'_> {
         };
         let input = Box::new(argument);
         let mut op = self.op(n, OpKind::Scan { input, slot, label });
-        let alone = planner.conditions.iter_mut().filter_map(|it| {
-            it.take_if(|it| {
+        let alone = planner.conditions.iter_mut().filter_map(|condition| {
+            condition.take_if(|it| {
                 let own = it.needs.len() == 1 && it.needs.contains(&slot);
                 own && only_slot(&it.condition, slot)
             })

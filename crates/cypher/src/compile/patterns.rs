@@ -249,7 +249,7 @@ impl Compiler<'_> {
         };
         let graph = self.graph;
         let labels = node.labels.iter();
-        let labels = labels.map(|it| (Arc::from(it.as_str()), graph.label(it)));
+        let labels = labels.map(|label| (Arc::from(label.as_str()), graph.label(label)));
         match pattern.nodes.iter_mut().find(|it| it.slot == slot) {
             Some(seen) => seen.labels.extend(labels),
             None => pattern.nodes.push(Node {

@@ -78,7 +78,7 @@ impl Compiler<'_> {
             &mut self.columns,
             columns
                 .iter()
-                .map(|it| (it.text.clone(), it.slot, it.ty.clone()))
+                .map(|column| (column.text.clone(), column.slot, column.ty.clone()))
                 .collect(),
         );
         let sorted = self.sort_keys(&visible, projection, &items, aggregates, &columns);
@@ -132,7 +132,10 @@ impl Compiler<'_> {
         Ok(Rows {
             op,
             scope: projected,
-            columns: columns.into_iter().map(|it| (it.name, it.slot)).collect(),
+            columns: columns
+                .into_iter()
+                .map(|column| (column.name, column.slot))
+                .collect(),
         })
     }
 

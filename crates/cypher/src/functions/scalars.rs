@@ -177,7 +177,7 @@ fn truncated(it: f64) -> Value {
 
 /// Digits with a point or an exponent; the words that Rust reads as floats are refused.
 fn plain_float(text: &str) -> Option<f64> {
-    let valid = |it: u8| it.is_ascii_digit() || b"+-.eE".contains(&it);
+    let valid = |byte: u8| byte.is_ascii_digit() || b"+-.eE".contains(&byte);
     text.bytes().all(valid).then(|| text.parse().ok()).flatten()
 }
 

@@ -433,7 +433,7 @@ impl Context<'_> {
                         map.extend(
                             it.entries()
                                 .iter()
-                                .map(|it| (Arc::clone(it.0), it.1.clone())),
+                                .map(|entry| (Arc::clone(entry.0), entry.1.clone())),
                         );
                     }
                     other => {

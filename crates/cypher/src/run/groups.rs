@@ -31,7 +31,7 @@ impl Context<'_> {
         let fresh = || -> Vec<State> {
             let states = aggregations.iter();
             states
-                .map(|it| State::new(it.function, it.distinct))
+                .map(|state| State::new(state.function, state.distinct))
                 .collect()
         };
         if keys.is_empty() {

@@ -111,7 +111,7 @@ fn months_between(start: &DateTime, end: &DateTime) -> Result<(i64, DateTime)> {
         let (year, month, _) = it.local.date.ymd();
         year * 12 + month
     };
-    let day_time = |it: &DateTime| (it.local.date.ymd().2, it.local.time);
+    let day_time = |date_time: &DateTime| (date_time.local.date.ymd().2, date_time.local.time);
     let mut months = months_of(end) - months_of(start);
     if months > 0 && day_time(end) < day_time(start) {
         months -= 1;

@@ -28,7 +28,7 @@ impl Zone {
         if let Some(offset) = super::parse::offset(name) {
             return Ok(Self::Offset(offset));
         }
-        let plain = |it: char| it.is_ascii_alphanumeric() || "/_+-".contains(it);
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/_+-".contains(c);
         let known = (!name.is_empty() && name.len() <= 64 && name.chars().all(plain))
             .then(|| TimeZone::get(name).ok())
             .flatten();

@@ -82,7 +82,7 @@ impl Value {
             (Self::Node(a), Self::Node(b)) => a.cmp(b),
             (Self::Rel(a), Self::Rel(b)) => a.id.cmp(&b.id),
             (Self::Path(a), Self::Path(b)) => {
-                let ids = |it: &super::Path| it.rels.iter().map(|it| it.id).collect::<Vec<_>>();
+                let ids = |path: &super::Path| path.rels.iter().map(|it| it.id).collect::<Vec<_>>();
                 let by_nodes = a.nodes.cmp(&b.nodes);
                 by_nodes.then_with(|| ids(a).cmp(&ids(b)))
             }

@@ -245,7 +245,7 @@ pub(super) fn joins(between: &str) -> bool {
     matches!(normalize_cue(&words).as_str(), "" | "and")
         && between
             .chars()
-            .any(|it| it == ',' || it.is_alphabetic() || it == '&')
+            .any(|c| c == ',' || c.is_alphabetic() || c == '&')
 }
 
 /// Lower case, without punctuation, without fillers at either end and without the title of the next

@@ -81,8 +81,8 @@ pub(super) fn find(
     taken: &[Range<usize>],
 ) -> Vec<(Range<usize>, &'static str, f64)> {
     let words = words(sentence);
-    let is_taken = |it: &Word| {
-        let overlaps = |of: &Range<usize>| of.start < it.range.end && it.range.start < of.end;
+    let is_taken = |word: &Word| {
+        let overlaps = |of: &Range<usize>| of.start < word.range.end && word.range.start < of.end;
         taken.iter().any(overlaps)
     };
     let mut out = Vec::new();
@@ -156,7 +156,7 @@ fn find_name(run: &[Word]) -> Option<(usize, usize, &'static str, f64)> {
     }
     let name = run.get(from..).filter(|it| !it.is_empty())?;
     if is(from, TITLES) {
-        let is_name = |it: &&Word| !it.is_mark && !TITLES.contains(&it.folded.as_str());
+        let is_name = |word: &&Word| !word.is_mark && !TITLES.contains(&word.folded.as_str());
         let n_names = name.iter().filter(is_name).count();
         let first = from + name.iter().position(|it| is_name(&it))?;
         return (n_names >= 2 && !has_small(name)).then_some((first, run.len(), "Person", TITLED));

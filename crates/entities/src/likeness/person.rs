@@ -113,7 +113,7 @@ fn are_spelled_out(a: &[String], b: &[String]) -> bool {
 /// Whether only the spaces differ. In an alphabet a single name is not a full one: `Jansen` is not `Jan Sen`.
 fn is_spaced_otherwise(a: &[String], b: &[String]) -> bool {
     let is_of_characters =
-        |it: &String| it.chars().all(|it| is_without_spaces(it) || is_hangul(it));
+        |text: &String| text.chars().all(|c| is_without_spaces(c) || is_hangul(c));
     let is_full = a.len() > 1 && b.len() > 1 || a.iter().all(is_of_characters);
     is_full && are_written_together(a, b)
 }
@@ -219,7 +219,7 @@ fn last_fit(a: &str, b: &str) -> Fit {
 /// Whether one is the first letter of the other; a character that is a syllable or a word is not an
 /// initial.
 fn is_initial_of(a: &str, b: &str) -> bool {
-    let is_letter = |it: char| it.is_alphabetic() && u32::from(it) < 0x0e00;
+    let is_letter = |c: char| c.is_alphabetic() && u32::from(c) < 0x0e00;
     a.chars().count() == 1 && a.chars().all(is_letter) && b.starts_with(a)
 }
 
@@ -277,7 +277,7 @@ fn given_first(name: &str) -> String {
         return name.to_owned();
     };
     let after = fold::name(given);
-    let is_title = |it: &str| GENERATIONS.contains(&it) || HONORS.contains(&it);
+    let is_title = |text: &str| GENERATIONS.contains(&text) || HONORS.contains(&text);
     if after.is_empty() || after.split(' ').all(is_title) {
         return format!("{family} {given}");
     }

@@ -57,7 +57,7 @@ fn is_swap(a: &str, b: &str) -> bool {
 }
 
 fn is_spelled(token: &str) -> bool {
-    let is_of_alphabet = |it: char| it.is_alphabetic() && u32::from(it) < 0x0590;
+    let is_of_alphabet = |c: char| c.is_alphabetic() && u32::from(c) < 0x0590;
     token.chars().all(is_of_alphabet)
 }
 

@@ -54,7 +54,7 @@ pub(super) fn likeness(kind: &EntityType, a: &str, b: &str, similarity: f64) -> 
 /// too.
 fn initials(name: &str) -> Vec<String> {
     let words: Vec<&str> = name
-        .split(|it: char| it.is_whitespace() || matches!(it, '-' | '_'))
+        .split(|c: char| c.is_whitespace() || matches!(c, '-' | '_'))
         .filter(|it| it.contains(char::is_alphanumeric))
         .collect();
     let mut found = Vec::new();
@@ -87,7 +87,7 @@ fn telling_words(name: &str, initials: &[String]) -> Vec<String> {
     let telling: Vec<&str> = words
         .iter()
         .copied()
-        .filter(|it| !SMALL.contains(it) || initials.iter().any(|initial| initial == it))
+        .filter(|word| !SMALL.contains(word) || initials.iter().any(|initial| initial == word))
         .collect();
     let words = if telling.is_empty() { words } else { telling };
     words.into_iter().map(str::to_owned).collect()
@@ -138,9 +138,9 @@ pub(super) fn could_be_called(label: &str, name: &str) -> bool {
     };
     let mut rest = many.iter();
     let is_among = |it: &String| rest.any(|other| is_meant_by(it, other));
-    let distinguishes = |it: &String| {
-        let is_generic = GENERIC.contains(&it.as_str());
-        !is_generic && it.contains(char::is_alphanumeric)
+    let distinguishes = |text: &String| {
+        let is_generic = GENERIC.contains(&text.as_str());
+        !is_generic && text.contains(char::is_alphanumeric)
     };
     let do_distinguish = a.iter().any(distinguishes) && b.iter().any(distinguishes);
     are_written_together(&a, &b) || do_distinguish && few.iter().all(is_among)
@@ -156,9 +156,9 @@ fn is_meant_by(a: &str, b: &str) -> bool {
 
 /// Whether two names have the same numbers and the same symbols, in the same order.
 pub(super) fn have_the_same_signs(a: &str, b: &str) -> bool {
-    let signs = |it: &str| -> Vec<String> {
-        let folded = fold::name(it);
-        let groups = folded.split(|it: char| it == ' ' || it.is_alphabetic());
+    let signs = |text: &str| -> Vec<String> {
+        let folded = fold::name(text);
+        let groups = folded.split(|c: char| c == ' ' || c.is_alphabetic());
         let signs = groups.filter(|it| !it.is_empty());
         signs.map(str::to_owned).collect()
     };

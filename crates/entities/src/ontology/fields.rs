@@ -300,15 +300,18 @@ mod tests {
     fn said(own: &str, fields: Value) -> Vec<String> {
         let fields = fields.as_object().unwrap().clone();
         let links = Ontology::default().links_of(own, &fields);
-        let text = |it: &FieldLink| {
-            let kind = it.target_type.as_deref().unwrap_or("?");
-            let fit = if it.is_admissible {
+        let text = |field_link: &FieldLink| {
+            let kind = field_link.target_type.as_deref().unwrap_or("?");
+            let fit = if field_link.is_admissible {
                 ""
             } else {
                 " (inadmissible)"
             };
-            let (target, name) = (format!("{kind}:{}", it.target), it.predicate.name);
-            match it.direction {
+            let (target, name) = (
+                format!("{kind}:{}", field_link.target),
+                field_link.predicate.name,
+            );
+            match field_link.direction {
                 Outgoing => format!("self {name} {target}{fit}"),
                 Incoming => format!("{target} {name} self{fit}"),
             }

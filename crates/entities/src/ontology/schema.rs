@@ -60,7 +60,8 @@ impl Ontology {
 fn changed(mut kind: EntityType, fields: &Map<String, Value>) -> Result<EntityType, Error> {
     if let Some(folder) = text(fields, "folder")? {
         // A folder of the vault, in which notes are read.
-        let is_plain = |it: &str| !it.is_empty() && !it.starts_with('.') && !it.contains('\\');
+        let is_plain =
+            |text: &str| !text.is_empty() && !text.starts_with('.') && !text.contains('\\');
         if !folder.split('/').all(is_plain) || folder.contains(char::is_control) {
             return Err(Error::invalid(format!("`folder` is `{folder}`"))
                 .hint("name a folder of the vault, for example `Vessels`"));

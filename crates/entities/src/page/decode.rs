@@ -26,7 +26,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = bytes.get(..PRESCAN_BYTES).unwrap_or(bytes);
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
     let mut tags = head.split('<').filter(|it| it.starts_with("meta"));
-    let declared = tags.find_map(|it| charset(it.split('>').next().unwrap_or(it)));
+    let declared = tags.find_map(|tag| charset(tag.split('>').next().unwrap_or(tag)));
     // A declaration that could be read as ASCII cannot mean UTF-16.
     declared.map(|it| if it.is_ascii_compatible() { it } else { UTF_8 })
 }
@@ -36,7 +36,7 @@ fn charset(text: &str) -> Option<&'static Encoding> {
     let (_, after) = text.split_once("charset")?;
     let after = after.trim_start().strip_prefix('=')?.trim_start();
     let after = after.trim_start_matches(['"', '\'']);
-    let end = |it: char| it.is_whitespace() || matches!(it, '"' | '\'' | ';' | '/' | '>');
+    let end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ';' | '/' | '>');
     Encoding::for_label(after.split(end).next()?.as_bytes())
 }
 

@@ -85,7 +85,7 @@ impl Selector {
     /// `None` if it has anything else in it.
     fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
-        let is_part = |it: char| it.is_alphanumeric() || matches!(it, '-' | '_');
+        let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
         let mut selector = Self::default();
         let mut rest = text;
         while let Some(first) = rest.chars().next() {

@@ -223,8 +223,8 @@ impl Reading<'_> {
             let forms = document.get_dict_in_dict(it, b"XObject").ok()?;
             forms.get_deref(name, document).ok()?.as_stream().ok()
         });
-        let is_form = |it: &Dictionary| {
-            let kind = it.get(b"Subtype").and_then(Object::as_name);
+        let is_form = |dictionary: &Dictionary| {
+            let kind = dictionary.get(b"Subtype").and_then(Object::as_name);
             kind.is_ok_and(|it| it == b"Form")
         };
         let Some(form) = found.filter(|it| is_form(&it.dict)) else {

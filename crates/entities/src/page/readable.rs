@@ -126,7 +126,7 @@ fn n_letters(blocks: &[Block]) -> usize {
 fn container(dom: &Dom, hidden: &Hidden) -> Option<Id> {
     let all = dom.below(0, |it| SILENT.contains(&dom.name(it)) || hidden.has(it));
     let is_main =
-        |it: &&Id| dom.name(**it) == "main" || dom.attribute(**it, "role") == Some("main");
+        |id: &&Id| dom.name(**id) == "main" || dom.attribute(**id, "role") == Some("main");
     if let Some(main) = all.iter().find(is_main) {
         return Some(*main);
     }
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
     /// A row of one cell, or of cells that hold tables and headings, is only there for the layout.
     fn row(&mut self, id: Id, depth: u32) {
         self.end(Kind::Paragraph);
-        let is_cell = |it: &Id| matches!(self.dom.name(*it), "td" | "th") && !self.hidden.has(*it);
+        let is_cell = |id: &Id| matches!(self.dom.name(*id), "td" | "th") && !self.hidden.has(*id);
         let cells: Vec<Id> = self
             .dom
             .children(id)
@@ -340,5 +340,5 @@ impl<'a> Reader<'a> {
 }
 
 fn push_text(line: &mut String, text: &str) {
-    line.extend(text.chars().map(|it| if it == '\n' { ' ' } else { it }));
+    line.extend(text.chars().map(|c| if c == '\n' { ' ' } else { c }));
 }

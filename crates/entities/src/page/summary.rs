@@ -25,7 +25,7 @@ const ITEM_CHARS_MIN: usize = 11;
 pub(super) fn of(dom: &Dom, hidden: &Hidden, title: Option<&str>) -> String {
     let top = container(dom);
     let is_dropped =
-        |it: Id| DROPPED.contains(&dom.name(it)) || dom.name(it) == "head" || hidden.has(it);
+        |id: Id| DROPPED.contains(&dom.name(id)) || dom.name(id) == "head" || hidden.has(id);
     let mut lines: Vec<String> = Vec::new();
     let mut said: HashSet<String> = HashSet::new();
     let mut inside: HashSet<Id> = HashSet::new();

@@ -74,7 +74,7 @@ impl Level {
                     }
                     weights[it] += weight;
                 }
-                let gain = |it: usize| weights[it] - totals[it] * degrees[node] / all;
+                let gain = |index: usize| weights[index] - totals[index] * degrees[node] / all;
                 let mut best = own;
                 for &it in &candidates {
                     let more = gain(it) - gain(best);

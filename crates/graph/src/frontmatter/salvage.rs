@@ -59,7 +59,7 @@ fn read(entry: &str) -> Option<(String, Value)> {
     }
     let (first, rest) = entry.split_once('\n').unwrap_or((entry, ""));
     let (key, value) = key_of(first)?;
-    let is_text = |it: &str| !it.is_empty() && !it.starts_with(['|', '>', '&', '*', '{']);
+    let is_text = |text: &str| !text.is_empty() && !text.starts_with(['|', '>', '&', '*', '{']);
     // A comment after the value is not part of it.
     let value = value.split(" #").next().unwrap_or(value).trim();
     let rest: Vec<&str> = rest.lines().filter(|it| !it.trim().is_empty()).collect();

@@ -23,7 +23,7 @@ impl Files {
 
     /// All, in the order of their paths, and whether each is a folder.
     pub fn iter(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.places.iter().map(|it| (&**it.0, *it.1))
+        self.places.iter().map(|place| (&**place.0, *place.1))
     }
 
     pub(super) fn is_file(&self, path: &str) -> bool {

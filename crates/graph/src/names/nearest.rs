@@ -141,12 +141,12 @@ fn folder_likeness(a: &str, b: &str) -> f64 {
     if a == b {
         return 1.0;
     }
-    let segments = |it: &str| it.split('/').filter(|it| !it.is_empty()).count();
+    let segments = |text: &str| text.split('/').filter(|it| !it.is_empty()).count();
     let (n_a, n_b) = (segments(a), segments(b));
     let pairs = a.split('/').zip(b.split('/'));
-    let before = pairs.take_while(|it| it.0 == it.1).count();
+    let before = pairs.take_while(|pair| pair.0 == pair.1).count();
     let pairs = a.rsplit('/').zip(b.rsplit('/'));
-    let after = pairs.take_while(|it| it.0 == it.1).count();
+    let after = pairs.take_while(|pair| pair.0 == pair.1).count();
     let both = (before + after).min(n_a.min(n_b));
     both as f64 / n_a.max(n_b).max(1) as f64
 }

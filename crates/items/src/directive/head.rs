@@ -87,7 +87,7 @@ pub(super) fn skill(content: String, place: &Place) -> Result<Directive, Faults>
 
 /// `1` and `1.0` as three numbers; anything else as it is.
 fn padded(version: String) -> String {
-    let is_number = |it: &str| !it.is_empty() && it.bytes().all(|b| b.is_ascii_digit());
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let parts: Vec<&str> = version.split('.').collect();
     match parts.as_slice() {
         [a] if is_number(a) => format!("{a}.0.0"),

@@ -225,7 +225,7 @@ fn permissions(faults: &mut Faults, metadata: Node<'_, '_>) -> Vec<Permission> {
         }
         let attributes = child
             .attributes()
-            .map(|it| (it.name().to_owned(), it.value().to_owned()));
+            .map(|attribute| (attribute.name().to_owned(), attribute.value().to_owned()));
         match Permission::new(tag, attributes) {
             Ok(permission) => out.push(permission),
             Err(wrong) => faults.0.extend(wrong.0),
@@ -434,7 +434,8 @@ fn json_of(node: Node<'_, '_>) -> Value {
     let mut out = Map::new();
     if node.attributes().len() > 0 {
         let attributes = node.attributes();
-        let attributes = attributes.map(|it| (it.name().to_owned(), it.value().into()));
+        let attributes =
+            attributes.map(|attribute| (attribute.name().to_owned(), attribute.value().into()));
         out.insert("_attrs".to_owned(), Value::Object(attributes.collect()));
     }
     if !own.is_empty() {

@@ -203,7 +203,7 @@ pub fn canonical(subject: &Subject) -> Vec<u8> {
     files.sort_unstable();
     let files: Vec<_> = files
         .iter()
-        .map(|it| json!({"path": it.path, "sha256": it.sha256}))
+        .map(|file| json!({"path": file.path, "sha256": file.sha256}))
         .collect();
     let form = json!({
         "category": subject.category.as_str(),

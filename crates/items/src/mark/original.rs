@@ -88,7 +88,7 @@ pub fn tool_sha256(tool_id: &str, version: &str, manifest: &Value, files: &[File
     files.sort_unstable();
     let files: Vec<_> = files
         .iter()
-        .map(|it| json!({"path": it.path, "sha256": it.sha256}))
+        .map(|file| json!({"path": file.path, "sha256": file.sha256}))
         .collect();
     hash(&json!({
         "tool_id": tool_id,
@@ -121,9 +121,9 @@ pub fn tool_manifests(tool_id: &str, fields: &Map<String, Value>) -> Vec<Value> 
     let mut all = vec![Value::Object(fields.clone()), named(fields.clone())];
     for n_fields in [EXTRACTED.len(), EXTRACTED.len() - 1, EXTRACTED.len() - 2] {
         let rules = EXTRACTED.iter().take(n_fields);
-        let extracted = rules.map(|it| {
-            let value = fields.get(*it).cloned().unwrap_or_default();
-            ((*it).to_owned(), value)
+        let extracted = rules.map(|rule| {
+            let value = fields.get(*rule).cloned().unwrap_or_default();
+            ((*rule).to_owned(), value)
         });
         all.push(named(extracted.collect()));
     }

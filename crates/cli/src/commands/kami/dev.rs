@@ -69,7 +69,7 @@ fn compile(dir: &Dir, optimized: bool) -> Result<String> {
     let profile = if optimized { "release" } else { "debug" };
     let place = format!("target/wasm32-wasip2/{profile}");
     let built = dir.subdir(&place)?;
-    let is_wasm = |it: &kenning_vault::Entry| it.is_file && it.name.ends_with(".wasm");
+    let is_wasm = |entry: &kenning_vault::Entry| entry.is_file && entry.name.ends_with(".wasm");
     let mut all: Vec<String> = built
         .list(".")?
         .into_iter()

@@ -89,7 +89,7 @@ fn shown(tool: &InstalledTool) -> Value {
     let arguments: Vec<Value> = tool
         .arguments
         .iter()
-        .map(|it| json!({ "name": it.name, "type": it.kind, "description": it.description, "required": it.is_required }))
+        .map(|argument| json!({ "name": argument.name, "type": argument.kind, "description": argument.description, "required": argument.is_required }))
         .collect();
     json!({
         "id": tool.id, "name": tool.name, "version": tool.version, "versions": tool.versions,
@@ -103,8 +103,8 @@ fn shown(tool: &InstalledTool) -> Value {
 
 pub(super) fn list(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     let words = word(matches, "filter").unwrap_or_default().to_lowercase();
-    let has = |it: &InstalledTool| {
-        let text = format!("{} {} {}", it.id, it.name, it.description).to_lowercase();
+    let has = |tool: &InstalledTool| {
+        let text = format!("{} {} {}", tool.id, tool.name, tool.description).to_lowercase();
         words.split_whitespace().all(|word| text.contains(word))
     };
     let all = kami.engine.kami().installed_tools(&kami.caller)?;
@@ -123,13 +123,13 @@ pub(super) fn list(kami: &Kami<'_>, matches: &ArgMatches) -> Result<u8> {
     }
     let rows: Vec<Vec<String>> = tools
         .into_iter()
-        .map(|it| {
-            let state = match (it.is_enabled, it.is_pinned) {
+        .map(|tool| {
+            let state = match (tool.is_enabled, tool.is_pinned) {
                 (false, _) => "disabled",
                 (true, true) => "pinned",
                 (true, false) => "enabled",
             };
-            vec![it.id, it.version, state.to_owned(), it.description]
+            vec![tool.id, tool.version, state.to_owned(), tool.description]
         })
         .collect();
     output::print(&table::rows(

@@ -58,7 +58,7 @@ pub(super) fn run(matches: &ArgMatches) -> Result<u8> {
         .and_then(|it| it.to_str())
         .unwrap_or_default()
         .to_owned();
-    let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if last.is_empty()
         || !last.chars().all(plain)
         || !last.starts_with(|it: char| it.is_ascii_lowercase())

@@ -42,17 +42,17 @@ pub(super) fn export(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
 }
 
 fn to_json(graph: &MemoryGraph) -> Value {
-    let memories = graph.memories.iter().map(|it| {
+    let memories = graph.memories.iter().map(|memory| {
         json!({
-            "memory_id": it.id, "content": it.content, "memory_type": it.memory_type.as_str(),
-            "confidence": it.confidence, "tags": it.tags, "created_at": timestamp(it.created_ms),
-            "superseded_by": it.superseded_by,
+            "memory_id": memory.id, "content": memory.content, "memory_type": memory.memory_type.as_str(),
+            "confidence": memory.confidence, "tags": memory.tags, "created_at": timestamp(memory.created_ms),
+            "superseded_by": memory.superseded_by,
         })
     });
-    let edges = graph.edges.iter().map(|it| {
+    let edges = graph.edges.iter().map(|edge| {
         json!({
-            "source_id": it.source, "target_id": it.target, "edge_type": it.relation,
-            "strength": it.strength, "created_at": timestamp(it.created_ms),
+            "source_id": edge.source, "target_id": edge.target, "edge_type": edge.relation,
+            "strength": edge.strength, "created_at": timestamp(edge.created_ms),
         })
     });
     json!({ "memories": memories.collect::<Vec<_>>(), "edges": edges.collect::<Vec<_>>() })

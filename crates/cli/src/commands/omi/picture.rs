@@ -36,9 +36,9 @@ pub(super) fn svg(graph: &MemoryGraph) -> String {
     let joined: Vec<(usize, usize, &str)> = graph
         .edges
         .iter()
-        .filter_map(|it| {
-            let (from, to) = (names.get(&*it.source)?, names.get(&*it.target)?);
-            Some((*from, *to, it.relation.as_str()))
+        .filter_map(|edge| {
+            let (from, to) = (names.get(&*edge.source)?, names.get(&*edge.target)?);
+            Some((*from, *to, edge.relation.as_str()))
         })
         .collect();
     let ends: Vec<(usize, usize)> = joined.iter().map(|it| (it.0, it.1)).collect();
@@ -262,7 +262,11 @@ mod tests {
         for (a, b) in joined {
             assert!(distance(a, b) < distance(0, 5), "{a} {b}: {points:?}");
         }
-        assert!(points.iter().all(|it| it.x.is_finite() && it.y.is_finite()));
+        assert!(
+            points
+                .iter()
+                .all(|point| point.x.is_finite() && point.y.is_finite())
+        );
     }
 
     #[test]

@@ -63,11 +63,11 @@ fn merged(old: &str, entry: &Entry) -> Option<String> {
 fn is_ours(group: &Value) -> bool {
     let commands = group["hooks"].as_array().into_iter().flatten();
     let commands: Vec<&str> = commands.filter_map(|it| it["command"].as_str()).collect();
-    let ours = |it: &&str| {
-        it.contains("kenning")
+    let ours = |text: &&str| {
+        text.contains("kenning")
             && hook::TURNS
                 .iter()
-                .any(|turn| it.contains(&format!(" hook {}", turn.name)))
+                .any(|turn| text.contains(&format!(" hook {}", turn.name)))
     };
     !commands.is_empty() && commands.iter().all(ours)
 }

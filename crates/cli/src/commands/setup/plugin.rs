@@ -42,10 +42,10 @@ pub(super) fn run(entry: &Entry, write: bool) -> Result<u8> {
 fn plugin(entry: &Entry) -> Value {
     let tools = TOOLS.iter().filter(|it| it.toolset() == Toolset::Omi);
     let tools: Vec<Value> = tools
-        .map(|it| {
+        .map(|tool| {
             json!({
-                "name": it.name(), "description": it.description(),
-                "parameters": it.input_schema(),
+                "name": tool.name(), "description": tool.description(),
+                "parameters": tool.input_schema(),
             })
         })
         .collect();

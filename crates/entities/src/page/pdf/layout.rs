@@ -80,7 +80,7 @@ impl Layout {
                 self.part(" ");
             }
         }
-        for it in text.chars().filter(|it| !it.is_control() || *it == '\t') {
+        for it in text.chars().filter(|c| !c.is_control() || *c == '\t') {
             match it {
                 '\u{a0}' => self.text.push(' '),
                 // One glyph for several letters.
