@@ -169,7 +169,7 @@ pub(super) fn put(
             object: blob.object,
             document: None,
         };
-        return tx.set(&bucket, &blob.path, &known.to_bytes());
+        return bucket.set(tx, &blob.path, &known);
     };
     let content_hash = hex::sha256(text.as_bytes())[..32].to_owned();
     let mut props = Map::new();
@@ -201,7 +201,7 @@ pub(super) fn put(
     let mut details = json!({ "content": content_hash });
     let moved = match from {
         Some((path, node)) if before.is_none() && tx.node(node, When::Now)?.is_some() => {
-            tx.unset(&bucket, &path)?;
+            bucket.unset(tx, &path)?;
             kind = "DocumentMoved";
             details["from"] = repository.rid(&path).into();
             Some(node)
@@ -221,7 +221,7 @@ pub(super) fn put(
         object: blob.object,
         document: Some((node.id, cut.len() as u64)),
     };
-    tx.set(&bucket, &blob.path, &known.to_bytes())?;
+    bucket.set(tx, &blob.path, &known)?;
     details["nodeId"] = node.id.to_string().into();
     record_event(tx, kind, repository, &commit.sha, &blob.path, details)
 }
@@ -233,7 +233,7 @@ pub(super) fn remove(
     commit: &str,
     path: &str,
 ) -> Result<()> {
-    tx.unset(&repository.files(), path)?;
+    repository.files().unset(tx, path)?;
     let key = repository.rid(path);
     let Some(node) = tx.node_by_key("", Kind::Document, &key, When::Now)? else {
         return Ok(());

@@ -161,7 +161,7 @@ fn conclude(
     for (path, known) in record::known(&**tx, repository)? {
         let is_document = u64::from(known.document.is_some());
         if keeps_documents {
-            tx.unset(&repository.files(), &path)?;
+            repository.files().unset(tx, &path)?;
             forgotten.n_kept += is_document;
         } else {
             changes::remove(tx, repository, "", &path)?;
@@ -194,7 +194,7 @@ pub(super) fn adopt_kept(tx: &mut Tx<'_>, repository: &Repository) -> Result<()>
             };
             let path = node.key.strip_prefix(&record::rid_prefix(&repository.name));
             if let Some(path) = path {
-                tx.set(&repository.files(), path, &known.to_bytes())?;
+                repository.files().set(tx, path, &known)?;
             }
         }
     }
