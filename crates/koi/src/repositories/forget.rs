@@ -1,7 +1,7 @@
 //! Unregistering a repository, and its documents.
 
 use super::record::{self, Known, Repository};
-use super::{changes, scan};
+use super::{changes, code, scan};
 use crate::Koi;
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, NodeId, Result, Space};
@@ -168,6 +168,7 @@ fn conclude(
             forgotten.n_removed += is_document;
         }
     }
+    code::forget(tx, repository)?;
     repository.unset(tx)?;
     let data = json!({
         "repoId": repository.id, "repo": repository.name, "url": repository.url,

@@ -9,6 +9,7 @@
 
 mod branches;
 mod changes;
+mod code;
 mod forget;
 mod git;
 mod jobs;
@@ -151,6 +152,12 @@ pub struct Scanned {
     pub files_removed: u64,
     /// Files that the repository has.
     pub total_files: u64,
+    /// Symbols that it has: functions, types, constants …
+    pub n_symbols: u64,
+    /// Edges between its files, symbols and what is outside.
+    pub n_edges: u64,
+    /// Files whose references were resolved: those that changed, and those that depend on them.
+    pub n_resolved: u64,
 }
 
 /// The state of a repository's scan.
@@ -191,6 +198,10 @@ pub struct RepositoryView {
     pub commit: Option<String>,
     /// Files that it has.
     pub n_files: u64,
+    /// Symbols that it has.
+    pub n_symbols: u64,
+    /// Edges of its code.
+    pub n_edges: u64,
     /// Why the last scan failed, if it did.
     pub error: Option<String>,
     /// How far the scan is that goes on, here or elsewhere.
@@ -267,6 +278,9 @@ impl Koi {
                         tried_ms: None,
                         error: None,
                         n_scans: 0,
+                        n_symbols: 0,
+                        n_edges: 0,
+                        format: 0,
                     };
                     (repository, "added")
                 }
@@ -459,6 +473,8 @@ impl Koi {
                 status.repositories.push(RepositoryView {
                     id: repository.id,
                     n_files: known.len() as u64,
+                    n_symbols: repository.n_symbols,
+                    n_edges: repository.n_edges,
                     progress,
                     branch: repository.read_branch().cloned(),
                     name: repository.name,

@@ -15,7 +15,7 @@ const COUNTER: Bucket<u64> = Bucket::new("repositories.counter");
 const LEASES: Bucket<ScanLease> = Bucket::new("repositories.leases");
 
 /// Changes whenever documents are made differently: then all are made again.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 1_000 * super::code::FORMAT + kenning_code::FORMAT;
 
 /// A repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,12 +45,31 @@ pub(super) struct Repository {
     /// How often it was scanned to the end.
     #[serde(default)]
     pub(super) n_scans: u64,
+    /// Symbols that it had then.
+    #[serde(default)]
+    pub(super) n_symbols: u64,
+    /// What they referred to.
+    #[serde(default)]
+    pub(super) n_edges: u64,
+    /// In which format its files, symbols and edges were made.
+    #[serde(default)]
+    pub(super) format: u32,
 }
 
 impl Repository {
     /// The branch that is read, as far as that is known.
     pub(super) fn read_branch(&self) -> Option<&String> {
         self.branch.as_ref().or(self.default_branch.as_ref())
+    }
+
+    /// Whether everything of a commit is in the store, as it would be made now.
+    pub(super) fn is_scanned(&self, commit: &str) -> bool {
+        self.commit.as_deref() == Some(commit) && self.format == FORMAT
+    }
+
+    pub(super) fn set_scanned(&mut self, commit: String) {
+        self.commit = Some(commit);
+        self.format = FORMAT;
     }
 
     /// The bucket of its files.
@@ -155,7 +174,7 @@ pub(super) fn known(tx: &dyn ReadTx, repository: &Repository) -> Result<BTreeMap
 /// How far a scan is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanProgress {
-    /// `waiting`, `fetching`, `reading` or `writing`.
+    /// `waiting`, `fetching`, `reading`, `writing` or `linking`.
     pub phase: String,
     /// Files that are done.
     pub files_done: u64,

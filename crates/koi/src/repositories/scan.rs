@@ -10,6 +10,7 @@
 
 use super::branches::{self, Branches, Choice};
 use super::changes::{BATCH_FILES, Commit, Plan, batches, plan, put, read, remove};
+use super::code::{self, Linked};
 use super::git::{self, Bounds, Git};
 use super::jobs::Job;
 use super::record::{self, Repository, ScanLease};
@@ -359,7 +360,7 @@ impl Scanner {
         let n_put = plan.put.len() as u64;
         for batch in batches(plan.put) {
             self.check()?;
-            let readings = read(git, batch)?;
+            let readings = read(git, repository, batch)?;
             done += readings.len() as u64;
             self.say("writing", done, Some(total));
             let (held, commit) = (self.held(), Arc::clone(&commit));
@@ -384,7 +385,33 @@ impl Scanner {
                     .try_for_each(|it| remove(tx, &repository, &commit.sha, it))
             })?;
         }
-        self.conclude(repository, &commit, (n_put, n_removed), plan.n_files)
+        let linked = match total == 0 && repository.is_scanned(&commit.sha) {
+            true => Linked {
+                n_symbols: repository.n_symbols,
+                n_edges: repository.n_edges,
+                n_resolved: 0,
+            },
+            false => self.link(repository, &commit)?,
+        };
+        self.conclude(
+            repository,
+            &commit,
+            (n_put, n_removed),
+            plan.n_files,
+            linked,
+        )
+    }
+
+    /// Resolves what the files refer to.
+    fn link(&self, repository: &Repository, commit: &Commit) -> Result<Linked> {
+        self.say("linking", 0, None);
+        let say = |done, total| {
+            self.check()?;
+            self.say("linking", done, Some(total));
+            Ok(())
+        };
+        let held = || self.held();
+        code::link(&self.log, &self.space, repository, &commit.sha, held, say)
     }
 
     /// Every file is in: the commit is scanned.
@@ -394,6 +421,7 @@ impl Scanner {
         of: &Commit,
         (n_put, n_removed): (u64, u64),
         total_files: u64,
+        linked: Linked,
     ) -> Result<Scanned> {
         let (held, id) = (self.held(), self.id);
         let now_ms = self.log.clock().now_ms();
@@ -402,12 +430,14 @@ impl Scanner {
             let mut repository = held(tx)?;
             let data = json!({
                 "repo": repository.name, "branch": branch, "commit": commit, "before": repository.commit,
-                "read": n_put, "removed": n_removed,
+                "read": n_put, "removed": n_removed, "symbols": linked.n_symbols, "edges": linked.n_edges,
             });
             if repository.branch.is_none() {
                 repository.default_branch = branch;
             }
-            repository.commit = Some(commit);
+            repository.set_scanned(commit);
+            repository.n_symbols = linked.n_symbols;
+            repository.n_edges = linked.n_edges;
             repository.scanned_ms = Some(now_ms);
             repository.tried_ms = Some(now_ms);
             repository.error = None;
@@ -422,6 +452,9 @@ impl Scanner {
             files_processed: n_put,
             files_removed: n_removed,
             total_files,
+            n_symbols: linked.n_symbols,
+            n_edges: linked.n_edges,
+            n_resolved: linked.n_resolved,
         })
     }
 

@@ -84,6 +84,7 @@ pub struct Status {
     total_scans: u64,
     active_repos: usize,
     total_files: u64,
+    /// Functions, types, constants and the like
     total_code_entities: u64,
     total_documents: u64,
     total_chunks: u64,
@@ -222,7 +223,7 @@ fn shown(status: RepositoryStatus, name: Option<&str>, message: Option<String>) 
         total_scans: status.n_scans,
         active_repos: all.len(),
         total_files: all.iter().map(|it| it.n_files).sum(),
-        total_code_entities: 0,
+        total_code_entities: all.iter().map(|it| it.n_symbols).sum(),
         total_documents: status.n_documents,
         total_chunks: status.n_passages,
         total_embeddings: status.n_embedded,
@@ -248,7 +249,7 @@ impl From<RepositoryView> for Repository {
             last_scan_at: it.scanned_ms.map(moment),
             last_commit_sha: it.commit,
             file_count: it.n_files,
-            code_entity_count: 0,
+            code_entity_count: it.n_symbols,
             status,
             error: it.error,
             progress: it.progress.map(Progress::from),
@@ -277,8 +278,8 @@ fn scanned(results: Vec<ScanResult>) -> Scan {
                 head_sha: it.head_sha,
                 files_processed: it.files_processed,
                 total_files: it.total_files,
-                code_entities: 0,
-                code_edges: 0,
+                code_entities: it.n_symbols,
+                code_edges: it.n_edges,
             },
             ScanResult::Failed { repo, error } => {
                 is_failed = true;

@@ -1,6 +1,7 @@
 //! Repositories as documents: registered, scanned, followed through every kind of change, and refused where
 //! they must be. The repositories are real ones, made by the system's `git`.
 
+mod code;
 mod registration;
 
 use crate::{Fixture, koi_golden};
