@@ -230,6 +230,8 @@ pub struct Call {
     pub callee: Expr,
     /// How many values it is given; none if that cannot be told.
     pub n_args: Option<u32>,
+    /// Whether a member is only read (no values) or set (one): a call if it is a property with code.
+    pub is_access: bool,
 }
 
 /// A name that got a value or a type.

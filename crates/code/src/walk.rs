@@ -212,6 +212,22 @@ impl<'a> Walk<'a> {
             line,
             callee,
             n_args,
+            is_access: false,
+        });
+    }
+
+    /// A member that is read or set.
+    pub(crate) fn access(&mut self, node: Node<'_>, member: Expr, is_set: bool) {
+        if !matches!(member, Expr::Member(..)) || self.facts.calls.len() >= FACTS_MAX {
+            return;
+        }
+        let scope = self.scope();
+        self.facts.calls.push(Call {
+            scope,
+            line: line(node),
+            callee: member,
+            n_args: Some(u32::from(is_set)),
+            is_access: true,
         });
     }
 

@@ -115,6 +115,20 @@ impl Reader for Python {
                 }
                 Enter::Descend
             }
+            "attribute" => {
+                let parent = node.parent();
+                let is_field =
+                    |name: &str| parent.and_then(|it| it.child_by_field_name(name)) == Some(node);
+                let is_called =
+                    parent.is_some_and(|it| it.kind() == "call") && is_field("function");
+                if !is_called {
+                    let is_set = parent.is_some_and(|it| it.kind().ends_with("assignment"))
+                        && is_field("left");
+                    let member = expr(walk, node, 0);
+                    walk.access(node, member, is_set);
+                }
+                Enter::Descend
+            }
             "global_statement" | "nonlocal_statement" => Enter::Skip,
             "type" => {
                 type_uses(walk, node);

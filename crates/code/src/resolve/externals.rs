@@ -1,6 +1,6 @@
 //! What is known of the world outside of a repository: names that every file has, and containers.
 
-use super::index::Family;
+use super::file::Family;
 
 /// Whether every file of a language has this name.
 pub(super) fn is_builtin(family: Family, name: &str) -> bool {

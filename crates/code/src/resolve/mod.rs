@@ -5,12 +5,16 @@
 //! type of what it is a member of, where that type is written or follows from a value. What cannot be told
 //! gives no link: never the first of that name.
 //!
-//! How to read: `index` is what is kept of all files, `modules` finds files by what imports say, `names`
-//! looks up names, `values` evaluates expressions to what they are, and `links` puts it together.
+//! How to read: `index` is what is kept of all files, `modules` and `packages` find files by what imports say,
+//! `names` looks up names, `values` evaluates expressions to what they are, `members` finds members of those,
+//! and `links` and `calls` put it together. `surface` tells what depends on what.
 
+mod calls;
 mod externals;
+mod file;
 mod index;
 mod links;
+mod members;
 mod modules;
 mod names;
 mod packages;
@@ -18,7 +22,8 @@ mod surface;
 mod types;
 mod values;
 
-pub use index::{Project, Source};
+pub use file::Source;
+pub use index::Project;
 pub use links::{Link, Origin, Place, Relation};
 pub use surface::{Surface, dependents};
 

@@ -1,6 +1,6 @@
 //! Files as modules: which file an import means.
 
-use super::index::{Family, File};
+use super::file::{Family, File};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Something that has names.

@@ -2,7 +2,8 @@
 
 use super::Sym;
 use super::externals;
-use super::index::{Family, Project};
+use super::file::Family;
+use super::index::Project;
 use super::modules::Module;
 use super::types::{At, Found, Of, Thing, Ty, Way};
 use crate::facts::{Binding, Expr, SymbolKind, Type};
@@ -151,7 +152,7 @@ impl<'a> Project<'a> {
             return vec![Found::new(unknown(), Way::Scope)];
         };
         // The same line may bind what it reads: `x = x.next()`.
-        let found = self.eval(value, place, 0);
+        let found = self.eval_read(value, place, 0);
         if found.is_empty() {
             return vec![Found::new(unknown(), Way::Scope)];
         }

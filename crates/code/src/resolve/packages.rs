@@ -1,7 +1,8 @@
 //! What imports and packages mean in each language.
 
 use super::Sym;
-use super::index::{Family, Project};
+use super::file::Family;
+use super::index::Project;
 use super::modules::{Module, folder, join, nearness};
 use super::types::{At, Found, Thing, Way};
 
@@ -28,6 +29,8 @@ impl Project<'_> {
                 let found = self.tree.python(file.path, module).map(Thing::Module);
                 match found {
                     None if module.starts_with('.') => None,
+                    // A part of something that is here is missing, not outside.
+                    None if self.has_python_root(file.path, module) => None,
                     None => Some(Thing::External(module.to_owned())),
                     found => found,
                 }
@@ -59,6 +62,11 @@ impl Project<'_> {
             }
             Family::Sql => None,
         }
+    }
+
+    fn has_python_root(&self, path: &str, module: &str) -> bool {
+        let root = module.split('.').next().unwrap_or_default();
+        root != module && self.tree.python(path, root).is_some()
     }
 
     /// A package, or a type whose members are imported.

@@ -94,3 +94,27 @@ pub(super) struct At {
     pub(super) scope: Option<u32>,
     pub(super) line: u32,
 }
+
+/// Values of values are followed so far.
+pub(super) const DEPTH_MAX: u8 = 16;
+
+/// A type that nothing is known of.
+pub(super) fn nothing() -> Ty {
+    Ty {
+        of: Of::Union,
+        args: Vec::new(),
+    }
+}
+
+/// Whether it stands for no value.
+pub(super) fn is_nothing(thing: &Thing) -> bool {
+    match thing {
+        Thing::Value(Ty {
+            of: Of::External(name),
+            ..
+        }) => {
+            matches!(name.as_str(), "None" | "null" | "undefined")
+        }
+        _ => false,
+    }
+}

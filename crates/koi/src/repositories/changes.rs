@@ -238,6 +238,9 @@ pub(super) fn put(
         props.insert("gap".to_owned(), gap.into());
     }
     let n_symbols = code.as_ref().map_or(0, Prepared::n_symbols);
+    if n_symbols > 0 {
+        props.insert("code_entity_count".to_owned(), n_symbols.into());
+    }
     let draft = Draft {
         kind: Kind::Document,
         project: String::new(),

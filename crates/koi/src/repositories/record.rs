@@ -15,7 +15,7 @@ const COUNTER: Bucket<u64> = Bucket::new("repositories.counter");
 const LEASES: Bucket<ScanLease> = Bucket::new("repositories.leases");
 
 /// Changes whenever documents are made differently: then all are made again.
-const FORMAT: u32 = 1_000 * super::code::FORMAT + kenning_code::FORMAT;
+pub(super) const FORMAT: u32 = 1_000 + kenning_code::FORMAT;
 
 /// A repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -358,10 +358,13 @@ impl Scanner {
         self.say("writing", done, Some(total));
         let commit = Arc::new(commit);
         let n_put = plan.put.len() as u64;
+        let mut n_symbols = 0;
         for batch in batches(plan.put) {
             self.check()?;
             let readings = read(git, repository, batch)?;
             done += readings.len() as u64;
+            let code = readings.iter().filter_map(|it| it.code.as_ref());
+            n_symbols += code.map(|it| it.n_symbols() as u64).sum::<u64>();
             self.say("writing", done, Some(total));
             let (held, commit) = (self.held(), Arc::clone(&commit));
             self.log.write(&self.space, move |tx| {
@@ -389,17 +392,22 @@ impl Scanner {
             true => Linked {
                 n_symbols: repository.n_symbols,
                 n_edges: repository.n_edges,
-                n_resolved: 0,
+                ..Linked::default()
             },
             false => self.link(repository, &commit)?,
         };
-        self.conclude(
-            repository,
-            &commit,
-            (n_put, n_removed),
-            plan.n_files,
-            linked,
-        )
+        let scanned = Scanned {
+            repo: repository.name.clone(),
+            head_sha: commit.sha.clone(),
+            files_processed: n_put,
+            files_removed: n_removed,
+            total_files: plan.n_files,
+            n_symbols,
+            n_edges: linked.n_resolved_edges,
+            n_resolved: linked.n_resolved,
+        };
+        self.conclude(&commit, &scanned, linked)?;
+        Ok(scanned)
     }
 
     /// Resolves what the files refer to.
@@ -415,17 +423,11 @@ impl Scanner {
     }
 
     /// Every file is in: the commit is scanned.
-    fn conclude(
-        &self,
-        repository: &Repository,
-        of: &Commit,
-        (n_put, n_removed): (u64, u64),
-        total_files: u64,
-        linked: Linked,
-    ) -> Result<Scanned> {
+    fn conclude(&self, of: &Commit, scanned: &Scanned, linked: Linked) -> Result<()> {
         let (held, id) = (self.held(), self.id);
         let now_ms = self.log.clock().now_ms();
         let (commit, branch) = (of.sha.clone(), of.branch.clone());
+        let (n_put, n_removed) = (scanned.files_processed, scanned.files_removed);
         self.log.write(&self.space, move |tx| {
             let mut repository = held(tx)?;
             let data = json!({
@@ -445,16 +447,6 @@ impl Scanner {
             repository.put(tx)?;
             record::end_lease(tx, id)?;
             tx.record("RepositoryScanned", data).map(drop)
-        })?;
-        Ok(Scanned {
-            repo: repository.name.clone(),
-            head_sha: of.sha.clone(),
-            files_processed: n_put,
-            files_removed: n_removed,
-            total_files,
-            n_symbols: linked.n_symbols,
-            n_edges: linked.n_edges,
-            n_resolved: linked.n_resolved,
         })
     }
 

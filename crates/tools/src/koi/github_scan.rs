@@ -180,10 +180,23 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             Ok(Output::Status(shown(status, name, message)))
         }
         Some(SCAN) => {
-            let results = engine.koi().scan_repositories(caller, name)?;
+            let mut results = engine.koi().scan_repositories(caller, name)?;
             if results.is_empty() {
                 let message = missing(engine, caller, name)?;
-                return Ok(Output::Scan(none_scanned(message)));
+                let Some((name, message)) = name.zip(message) else {
+                    return Ok(Output::Scan(none_scanned(None)));
+                };
+                // One that the operator's policy admits is registered by scanning it.
+                match engine.koi().register_admitted(caller, name) {
+                    Ok(registered) => {
+                        let name = Some(registered.repo_name.as_str());
+                        results = engine.koi().scan_repositories(caller, name)?;
+                    }
+                    Err(error) => {
+                        let message = refused(message, &error);
+                        return Ok(Output::Scan(none_scanned(Some(message))));
+                    }
+                }
             }
             Ok(Output::Scan(scanned(results)))
         }
@@ -212,6 +225,17 @@ pub(super) fn missing(
     Ok(Some(format!(
         "No repository `{name}` is registered ({known}). Register it with `kenning koi add_repo` or POST /github/repos."
     )))
+}
+
+/// That nothing is registered under a name, and why it could not be.
+fn refused(message: String, error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!(
+            "{message} It was not registered: {} ({hint}).",
+            error.message
+        ),
+        None => format!("{message} It was not registered: {}.", error.message),
+    }
 }
 
 fn shown(status: RepositoryStatus, name: Option<&str>, message: Option<String>) -> Status {

@@ -1,6 +1,6 @@
 //! References of all files as edges.
 
-use super::super::record::Repository;
+use super::super::record::{self, Repository};
 use super::rows::{self, EdgeRow, FileRow, LinkRow, Shared};
 use kenning_audit::{Draft, EdgeDraft, Log, Tx};
 use kenning_code::Facts;
@@ -23,6 +23,8 @@ pub(in super::super) struct Linked {
     pub(in super::super) n_edges: u64,
     /// Files whose references were resolved.
     pub(in super::super) n_resolved: u64,
+    /// Edges of those.
+    pub(in super::super) n_resolved_edges: u64,
 }
 
 type Id = [u8; 16];
@@ -78,6 +80,7 @@ where
         n_symbols: known.files.values().map(|it| it.symbols.len() as u64).sum(),
         n_edges: 0,
         n_resolved: places.len() as u64,
+        n_resolved_edges: 0,
     };
     let total = places.len() as u64;
     let mut resolved: HashSet<&str> = HashSet::new();
@@ -93,12 +96,12 @@ where
             };
             let f = u32::try_from(*f).unwrap_or(u32::MAX);
             let wanted = wanted(&known, &project, f, row);
-            linked.n_edges += wanted.len() as u64;
+            linked.n_resolved_edges += wanted.len() as u64;
             n_batch += wanted.len();
             resolved.insert(&source.path);
             let old = known.links.get(&source.path);
             let old = LinkRow {
-                format: rows::FORMAT,
+                format: record::FORMAT,
                 facts: row.facts.clone(),
                 edges: old.map(|it| it.edges.clone()).unwrap_or_default(),
             };
@@ -121,6 +124,7 @@ where
         .iter()
         .filter(|it| !resolved.contains(it.0.as_str()));
     let rest = rest.filter(|it| known.files.contains_key(it.0));
+    linked.n_edges = linked.n_resolved_edges;
     linked.n_edges += rest.map(|it| it.1.edges.len() as u64).sum::<u64>();
     if has_ended || !known.before.is_empty() {
         let held = held();
@@ -140,7 +144,7 @@ fn read(tx: &dyn kenning_store::ReadTx, repository: &Repository) -> Result<Known
     let links: BTreeMap<String, LinkRow> = rows::all(tx, &rows::links(repository))?;
     let is_linked = |path: &String, row: &FileRow| {
         let link = links.get(path);
-        link.is_some_and(|it| it.facts == row.facts && it.format == rows::FORMAT)
+        link.is_some_and(|it| it.facts == row.facts && it.format == record::FORMAT)
     };
     let is_done = files.iter().all(|it| is_linked(it.0, it.1)) && links.len() == files.len();
     let mut known = Known {
@@ -175,7 +179,7 @@ fn due(known: &Known) -> Vec<usize> {
         let (row, link) = (known.files.get(&source.path), known.links.get(&source.path));
         let is_linked = row
             .zip(link)
-            .is_some_and(|(row, link)| row.facts == link.facts && link.format == rows::FORMAT);
+            .is_some_and(|(row, link)| row.facts == link.facts && link.format == record::FORMAT);
         if !is_linked {
             changed.push(n);
         }

@@ -9,9 +9,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
-/// Changes whenever nodes or edges of the same text are made otherwise than before.
-pub(in super::super) const FORMAT: u32 = 1;
-
 /// Facts of texts, by the names of their contents: equal files of all repositories and work trees share them.
 const FACTS: &str = "code.facts";
 

@@ -2,19 +2,19 @@
 //! follow every change.
 
 use super::{Repo, call, register, scan, status, verify};
-use crate::House;
+use crate::Fixture;
 use kenning_core::{Kind, Space};
 use kenning_store::{EdgeFilter, Node, NodeFilter, When};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The symbols of the store, by their keys.
-fn symbols(house: &House) -> BTreeMap<String, Node> {
+fn symbols(fixture: &Fixture) -> BTreeMap<String, Node> {
     let filter = NodeFilter {
         kinds: vec![Kind::Symbol],
         ..NodeFilter::default()
     };
-    let log = house.log();
+    let log = fixture.log();
     let nodes = log.read(&Space::default(), |tx| {
         tx.nodes(&filter, When::Now, None, 100_000)
     });
@@ -23,8 +23,8 @@ fn symbols(house: &House) -> BTreeMap<String, Node> {
 }
 
 /// All edges of a relation, as `title -> title origin`.
-fn edges(house: &House, rel: &str) -> Vec<String> {
-    let log = house.log();
+fn edges(fixture: &Fixture, rel: &str) -> Vec<String> {
+    let log = fixture.log();
     let filter = EdgeFilter {
         rel: Some(rel.to_owned()),
         ..EdgeFilter::default()
@@ -51,17 +51,17 @@ fn edges(house: &House, rel: &str) -> Vec<String> {
     all
 }
 
-fn labels(house: &House) -> BTreeMap<String, usize> {
+fn labels(fixture: &Fixture) -> BTreeMap<String, usize> {
     let mut all = BTreeMap::new();
-    for node in symbols(house).values() {
+    for node in symbols(fixture).values() {
         let label = node.props["label"].as_str().unwrap().to_owned();
         *all.entry(label).or_insert(0) += 1;
     }
     all
 }
 
-fn sample(house: &House) -> Repo {
-    let repo = Repo::new(house, "code");
+fn sample(fixture: &Fixture) -> Repo {
+    let repo = Repo::new(fixture, "code");
     repo.put(
         "src/parse.py",
         "\"\"\"Parsing.\"\"\"\nfrom src.util import trimmed\n\ndef parse_header(line: str) -> str:\n    \"\"\"Reads the herring header.\"\"\"\n    return trimmed(line)\n\nclass Reader:\n    def read(self):\n        return parse_header('x')\n",
@@ -74,24 +74,29 @@ fn sample(house: &House) -> Repo {
     .put("notes.xyz", "no language\n")
     .put("README.md", "# Demo\n");
     repo.commit();
-    assert_eq!(register(house, &repo, "acme/code")["status"], "added");
+    assert_eq!(register(fixture, &repo, "acme/code")["status"], "added");
     repo
 }
 
 #[test]
 fn a_scan_makes_symbols_nodes_and_references_edges() {
-    let house = House::new();
-    sample(&house);
-    let done = scan(&house);
+    let fixture = Fixture::new();
+    sample(&fixture);
+    let done = scan(&fixture);
     let row = &done["results"][0];
     let (n_symbols, n_edges) = (row["code_entities"].as_u64(), row["code_edges"].as_u64());
     assert_eq!(n_symbols, Some(5), "{done}");
     assert!(n_edges.is_some_and(|it| it > 10), "{done}");
-    let found = status(&house);
+    let again = scan(&fixture);
+    assert_eq!(
+        again["results"][0]["code_entities"], 0,
+        "nothing was read: {again}"
+    );
+    let found = status(&fixture);
     assert_eq!(found["total_code_entities"], 5);
     assert_eq!(found["repos"][0]["code_entity_count"], 5);
     assert_eq!(
-        edges(&house, "CALLS"),
+        edges(&fixture, "CALLS"),
         [
             "Reader.read -> parse_header scope",
             "parse_header -> trimmed import",
@@ -100,11 +105,11 @@ fn a_scan_makes_symbols_nodes_and_references_edges() {
         ]
     );
     assert_eq!(
-        edges(&house, "TESTS"),
+        edges(&fixture, "TESTS"),
         ["test_header -> parse_header import"]
     );
     assert_eq!(
-        edges(&house, "IMPORTS"),
+        edges(&fixture, "IMPORTS"),
         [
             "src/parse.py -> src/util.py import",
             "src/parse.py -> trimmed import",
@@ -114,7 +119,7 @@ fn a_scan_makes_symbols_nodes_and_references_edges() {
         ]
     );
     assert_eq!(
-        edges(&house, "BELONGS_TO"),
+        edges(&fixture, "BELONGS_TO"),
         [
             "src/parse.py -> src -",
             "src/util.py -> src -",
@@ -130,8 +135,8 @@ fn a_scan_makes_symbols_nodes_and_references_edges() {
         ("Module", 2),
     ];
     let expected = expected.map(|it| (it.0.to_owned(), it.1));
-    assert_eq!(labels(&house), BTreeMap::from(expected));
-    let all = symbols(&house);
+    assert_eq!(labels(&fixture), BTreeMap::from(expected));
+    let all = symbols(&fixture);
     let parse = &all["github:acme/code:src/parse.py#parse_header"];
     assert_eq!(
         parse.props["signature"],
@@ -152,7 +157,7 @@ fn a_scan_makes_symbols_nodes_and_references_edges() {
     // The one search finds a symbol, by its name and by what is said of it.
     for query in ["parse_header", "herring header"] {
         let found = call(
-            &house,
+            &fixture,
             "knowledge_search",
             json!({ "query": query, "source": "github" }),
         );
@@ -162,46 +167,46 @@ fn a_scan_makes_symbols_nodes_and_references_edges() {
             "{query}: {text}"
         );
     }
-    verify(&house);
+    verify(&fixture);
 }
 
 #[test]
 fn edges_follow_changes_renames_and_removals() {
-    let house = House::new();
-    let repo = sample(&house);
-    scan(&house);
-    let before = symbols(&house);
+    let fixture = Fixture::new();
+    let repo = sample(&fixture);
+    scan(&fixture);
+    let before = symbols(&fixture);
     // A change of a body resolves that file alone.
     repo.put("src/util.py", "def trimmed(line):\n    return line\n");
     repo.commit();
-    scan(&house);
+    scan(&fixture);
     assert!(
-        edges(&house, "CALLS")
+        edges(&fixture, "CALLS")
             .iter()
             .all(|it| !it.contains("os.fspath"))
     );
     assert!(
-        !symbols(&house).contains_key("github:acme/code:#external os.fspath"),
+        !symbols(&fixture).contains_key("github:acme/code:#external os.fspath"),
         "nothing refers to it"
     );
     // What a name means changes in a file that did not.
     repo.put("src/util.py", "def other(line):\n    return line\n");
     repo.commit();
-    scan(&house);
+    scan(&fixture);
     assert!(
-        edges(&house, "CALLS")
+        edges(&fixture, "CALLS")
             .iter()
             .all(|it| !it.starts_with("parse_header ->"))
     );
     repo.put("src/util.py", "def trimmed(line):\n    return line\n");
     repo.commit();
-    scan(&house);
-    assert!(edges(&house, "CALLS").contains(&"parse_header -> trimmed import".to_owned()));
+    scan(&fixture);
+    assert!(edges(&fixture, "CALLS").contains(&"parse_header -> trimmed import".to_owned()));
     // A file that has another name keeps its nodes.
     repo.git(&["mv", "tests/test_parse.py", "tests/test_header.py"]);
     repo.commit();
-    scan(&house);
-    let after = symbols(&house);
+    scan(&fixture);
+    let after = symbols(&fixture);
     let (old, new) = (
         &before["github:acme/code:tests/test_parse.py#test_header"],
         &after["github:acme/code:tests/test_header.py#test_header"],
@@ -209,61 +214,61 @@ fn edges_follow_changes_renames_and_removals() {
     assert_eq!(old.id, new.id);
     assert_eq!(new.props["file_path"], "tests/test_header.py");
     assert_eq!(
-        edges(&house, "TESTS"),
+        edges(&fixture, "TESTS"),
         ["test_header -> parse_header import"]
     );
     // A file that is gone takes its symbols along.
     repo.git(&["rm", "--quiet", "src/parse.py"]);
     repo.commit();
-    let done = scan(&house);
-    assert_eq!(done["results"][0]["code_entities"], 2, "{done}");
-    assert_eq!(edges(&house, "CALLS"), Vec::<String>::new());
+    scan(&fixture);
+    assert_eq!(status(&fixture)["total_code_entities"], 2);
+    assert_eq!(edges(&fixture, "CALLS"), Vec::<String>::new());
     assert!(
-        symbols(&house)
+        symbols(&fixture)
             .keys()
             .all(|it| !it.contains("src/parse.py"))
     );
-    verify(&house);
+    verify(&fixture);
     // Nothing new is nothing to do.
-    let seq = house
+    let seq = fixture
         .log()
         .read(&Space::default(), |tx| Ok(tx.head()?.unwrap().seq))
         .unwrap();
-    scan(&house);
-    let after = house
+    scan(&fixture);
+    let after = fixture
         .log()
         .read(&Space::default(), |tx| Ok(tx.head()?.unwrap().seq))
         .unwrap();
     assert_eq!(after, seq + 1, "one event for the scan itself");
     // Who forgets the repository forgets its code.
-    let owner = house.owner();
-    house
+    let owner = fixture.owner();
+    fixture
         .board
         .engine()
         .koi()
         .forget_repository(&owner, "acme/code", false)
         .unwrap();
-    assert!(symbols(&house).is_empty());
-    verify(&house);
+    assert!(symbols(&fixture).is_empty());
+    verify(&fixture);
 }
 
 #[test]
 fn what_was_scanned_in_steps_is_what_is_scanned_at_once() {
-    let house = House::new();
-    let repo = sample(&house);
-    scan(&house);
+    let fixture = Fixture::new();
+    let repo = sample(&fixture);
+    scan(&fixture);
     repo.put(
         "src/more.py",
         "from src.parse import Reader\n\ndef more():\n    return Reader().read()\n",
     );
     repo.commit();
-    scan(&house);
+    scan(&fixture);
     repo.put(
         "src/parse.py",
         "class Base:\n    def read(self): pass\n\nclass Reader(Base):\n    pass\n",
     );
     repo.commit();
-    scan(&house);
+    scan(&fixture);
     let rels = [
         "CALLS",
         "MAY_CALL",
@@ -274,8 +279,8 @@ fn what_was_scanned_in_steps_is_what_is_scanned_at_once() {
         "CONTAINS",
         "BELONGS_TO",
     ];
-    let stepwise: Vec<Vec<String>> = rels.iter().map(|it| edges(&house, it)).collect();
-    let other = House::new();
+    let stepwise: Vec<Vec<String>> = rels.iter().map(|it| edges(&fixture, it)).collect();
+    let other = Fixture::new();
     let copy = Repo::new(&other, "copy");
     for path in [
         "src/parse.py",
@@ -298,20 +303,84 @@ fn what_was_scanned_in_steps_is_what_is_scanned_at_once() {
 
 #[test]
 fn an_event_is_of_a_file_and_not_of_a_symbol() {
-    let house = House::new();
-    let repo = Repo::new(&house, "many");
+    let fixture = Fixture::new();
+    let repo = Repo::new(&fixture, "many");
     let many: String = (0..300)
         .map(|n| format!("def f{n}():\n    return f{}()\n", (n + 1) % 300))
         .collect();
     repo.put("many.py", many);
     repo.commit();
-    register(&house, &repo, "acme/many");
-    let done = scan(&house);
+    register(&fixture, &repo, "acme/many");
+    let done = scan(&fixture);
     assert_eq!(done["results"][0]["code_entities"], 300);
-    assert_eq!(edges(&house, "CALLS").len(), 300);
-    let head = house
+    assert_eq!(edges(&fixture, "CALLS").len(), 300);
+    let head = fixture
         .log()
         .read(&Space::default(), |tx| Ok(tx.head()?.unwrap().seq))
         .unwrap();
     assert!(head < 10, "{head} events");
+}
+
+#[test]
+fn an_agent_registers_by_scanning_what_the_policy_admits() {
+    let fixture = Fixture::new();
+    let repo = Repo::new(&fixture, "asked");
+    repo.put("a.py", "def one():\n    pass\n");
+    repo.commit();
+    let path = repo.0.to_str().unwrap();
+    let arguments = json!({ "action": "scan", "repo_name": path });
+    let done = call(&fixture, "github_scan", arguments);
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!(done["results"][0]["code_entities"], 1, "{done}");
+    // What nobody allowed is not fetched, and the answer says who can allow it.
+    let arguments = json!({ "action": "scan", "repo_name": "acme/unknown" });
+    let done = call(&fixture, "github_scan", arguments);
+    assert_eq!(done["status"], "no_repos", "{done}");
+    let message = done["message"].as_str().unwrap();
+    assert!(message.contains("KENNING_REPO_ALLOW"), "{message}");
+    // Nor is what is outside of the configured directories.
+    let arguments = json!({ "action": "scan", "repo_name": "/etc" });
+    let done = call(&fixture, "github_scan", arguments);
+    assert_eq!(done["status"], "no_repos", "{done}");
+}
+
+#[test]
+fn people_ask_who_calls_what_calls_and_what_tests() {
+    use kenning_engine::koi::CodeQuestion;
+    let fixture = Fixture::new();
+    sample(&fixture);
+    scan(&fixture);
+    let (engine, owner) = (fixture.board.engine(), fixture.owner());
+    let found = engine
+        .koi()
+        .code_symbols(&owner, "Reader.read", None)
+        .unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        (found[0].text("file_path"), found[0].line()),
+        ("src/parse.py", 9)
+    );
+    let ask = |name: &str, question| -> Vec<String> {
+        let found = engine
+            .koi()
+            .code_links(&owner, name, Some("acme/code"), question, false);
+        let links = found.unwrap().into_iter().flat_map(|it| it.1);
+        links
+            .map(|it| format!("{} {}", it.depth, it.symbol.text("name")))
+            .collect()
+    };
+    assert_eq!(
+        ask("parse_header", CodeQuestion::Callers),
+        ["1 read", "1 test_header"]
+    );
+    assert_eq!(ask("parse_header", CodeQuestion::Callees), ["1 trimmed"]);
+    assert_eq!(ask("trimmed", CodeQuestion::Tests), ["2 test_header"]);
+    assert_eq!(
+        ask("trimmed", CodeQuestion::Impact),
+        ["1 parse_header", "2 read", "2 test_header"]
+    );
+    let missing = engine
+        .koi()
+        .code_links(&owner, "nobody", None, CodeQuestion::Callers, false);
+    assert!(missing.unwrap_err().message.contains("nobody"));
 }
