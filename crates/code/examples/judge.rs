@@ -22,6 +22,8 @@ struct Truth {
     unknown: BTreeSet<Spot>,
     /// Files that it looked at.
     files: BTreeSet<String>,
+    /// Functions that it looked at.
+    callers: BTreeSet<Spot>,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -65,6 +67,7 @@ fn truth(path: &Path) -> Truth {
     for (from, to) in text.lines().filter_map(|it| it.split_once('\t')) {
         let Some(from) = spot(from) else { continue };
         truth.files.insert(from.0.clone());
+        truth.callers.insert(from.clone());
         match to.strip_prefix("unknown:") {
             Some(line) => {
                 truth.unknown.insert((from.0, line.parse().unwrap_or(0)));
@@ -183,7 +186,7 @@ fn first_of_name(sources: &[Source]) -> Edges {
     all
 }
 
-fn score(truth: &Truth, edges: &Edges, is_python: bool, wrong_max: usize) -> Score {
+fn score(truth: &Truth, edges: &Edges, case: &str, wrong_max: usize) -> Score {
     let mut score = Score {
         truth: truth.rows.len(),
         ..Score::default()
@@ -199,7 +202,13 @@ fn score(truth: &Truth, edges: &Edges, is_python: bool, wrong_max: usize) -> Sco
             .all(|it| truth.unknown.contains(&(from.0.clone(), *it)));
         // The published graphs have functions only, and files that were not looked at have no rows.
         let is_outside = !truth.files.contains(&from.0) || !truth.files.contains(&to.0);
-        if is_unknown || (is_python && (!kind.is_function() || is_outside)) {
+        let is_unjudged = match case.split('-').next() {
+            Some("py") => !kind.is_function() || is_outside,
+            // Functions that the analysis did not reach have no rows.
+            Some("go") => !truth.callers.contains(from),
+            _ => false,
+        };
+        if is_unknown || is_unjudged {
             score.unjudged += 1;
             continue;
         }
@@ -256,12 +265,11 @@ fn main() {
         let edges = ours(&sources);
         let took = begun.elapsed().as_secs_f64();
         let truth = truth(&case.join("truth.tsv"));
-        let is_python = name.starts_with("py-");
         if wrong_max > 0 {
             println!("{name}");
         }
-        let found = score(&truth, &edges, is_python, wrong_max);
-        let first = score(&truth, &first_of_name(&sources), is_python, 0);
+        let found = score(&truth, &edges, &name, wrong_max);
+        let first = score(&truth, &first_of_name(&sources), &name, 0);
         let entry = groups.entry(group).or_default();
         entry.0.add(found);
         entry.1.add(first);

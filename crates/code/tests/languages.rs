@@ -64,16 +64,16 @@ fn rust_is_read_by_its_modules_and_impls() {
         ),
         (
             "src/other.rs",
-            "fn new() {}\nfn count() { let store = crate::open(); store.count(); crate::open().stop(); unknown.stop(); }\n",
+            "fn new() {}\nfn count() { let store = crate::open(); store.count(); crate::open().halt(); unknown.halt(); }\n",
         ),
     ];
     assert_eq!(
         told(&files, Relation::Calls),
         [
-            "Run.go -> Run.stop receiver",
+            "Run.go -> Run.halt receiver",
             "Store.count -> Row.len type",
             "count -> Store.count type",
-            "count -> Store.stop type",
+            "count -> Store.halt type",
             "count -> open import",
             "open -> Store.new import",
             "tests.it_counts -> Store.count type",
@@ -92,8 +92,8 @@ fn rust_is_read_by_its_modules_and_impls() {
     assert_eq!(
         told(&files, Relation::MayCall),
         [
-            "count -> Run.stop name-only",
-            "count -> Store.stop name-only"
+            "count -> Run.halt name-only",
+            "count -> Store.halt name-only"
         ]
     );
 }

@@ -5,13 +5,19 @@ use super::externals;
 use super::file::Family;
 use super::index::Project;
 use super::links::{Gathered, Origin, Place, Relation, external_name, is_test_path};
+use super::modules::Module;
 use super::types::{Found, Of, Thing, Way};
 use crate::facts::{Call, Expr, SymbolKind};
+use std::collections::HashSet;
+use std::rc::Rc;
 
 /// A name that more functions have is no guess at all.
 const GUESSES_MAX: usize = 5;
 /// A call that could be more functions than this is none that can be told.
 const CANDIDATES_MAX: usize = 4;
+
+/// Shorter names say too little.
+const NAME_CHARS_MIN: usize = 5;
 
 impl Project<'_> {
     pub(super) fn link_calls(&self, f: u32, all: &mut Gathered) {
@@ -31,6 +37,8 @@ impl Project<'_> {
             }
             for (to, origin, confidence) in targets {
                 let relation = match origin {
+                    // A property is read or set as if it were no code.
+                    _ if call.is_access => Relation::Uses,
                     Origin::NameOnly => Relation::MayCall,
                     _ => Relation::Calls,
                 };
@@ -130,7 +138,7 @@ impl Project<'_> {
         let outside = outside.into_iter().take(CANDIDATES_MAX);
         all.extend(outside.map(|it| (Place::External(it), Origin::External, 0.9 * share)));
         if all.is_empty() && !call.is_access {
-            all = self.guesses(call, family);
+            all = self.guesses(f, call, family);
         }
         all
     }
@@ -300,21 +308,54 @@ impl Project<'_> {
         super::packages::shared(all, Way::Scope)
     }
 
-    /// Methods of this name, where nothing else is known.
-    fn guesses(&self, call: &Call, family: Family) -> Vec<(Place, Origin, f32)> {
+    /// Methods of this name, where nothing else is known. Where types are not written, the only method of a
+    /// name is meant if its file is imported: that is more than the name.
+    fn guesses(&self, f: u32, call: &Call, family: Family) -> Vec<(Place, Origin, f32)> {
         let Expr::Member(_, name) = &call.callee else {
             return Vec::new();
         };
         let all = self.methods.get(&(family, name.as_str()));
-        let mut all: Vec<Sym> = all.cloned().unwrap_or_default();
-        if externals::is_common_method(name) {
-            all.clear();
-        }
-        if all.is_empty() || all.len() > GUESSES_MAX {
+        let all = all.map_or(&[][..], Vec::as_slice);
+        if all.is_empty() || all.len() > GUESSES_MAX || externals::is_common_method(name) {
             return Vec::new();
         }
+        let is_untyped = matches!(family, Family::Python | Family::Ruby | Family::Php);
+        if let [only] = all
+            && is_untyped
+            && name.len() >= NAME_CHARS_MIN
+            && !self.globals.contains_key(&(family, name.as_str()))
+        {
+            if only.file == f {
+                return vec![(Place::Symbol(*only), Origin::Scope, 0.7)];
+            }
+            if self.imported_files(f).contains(&only.file) {
+                return vec![(Place::Symbol(*only), Origin::Import, 0.7)];
+            }
+        }
         let share = 0.5 / all.len() as f32;
-        let guess = |it| (Place::Symbol(it), Origin::NameOnly, share);
-        all.into_iter().map(guess).collect()
+        let guess = |it: &Sym| (Place::Symbol(*it), Origin::NameOnly, share);
+        all.iter().map(guess).collect()
+    }
+
+    /// The files that a file imports something of.
+    fn imported_files(&self, f: u32) -> Rc<HashSet<u32>> {
+        if let Some(known) = self.imported.borrow().get(&f) {
+            return Rc::clone(known);
+        }
+        let mut all = HashSet::new();
+        let mut add = |thing: &Thing| match thing {
+            Thing::Module(Module::File(file)) => drop(all.insert(*file)),
+            Thing::Symbol(sym) => drop(all.insert(sym.file)),
+            _ => {}
+        };
+        for (n, import) in (0..).zip(&self.file(f).facts.imports) {
+            self.module(f, import.scope, &import.module, 0)
+                .iter()
+                .for_each(&mut add);
+            self.imported(f, n, 0).iter().for_each(|it| add(&it.thing));
+        }
+        let all = Rc::new(all);
+        self.imported.borrow_mut().insert(f, Rc::clone(&all));
+        all
     }
 }

@@ -6,7 +6,7 @@ use super::modules::Tree;
 use super::types::Ty;
 use crate::facts::{Symbol, SymbolKind};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// All files of a repository, ready to be asked what names mean.
@@ -23,6 +23,8 @@ pub struct Project<'a> {
     pub(super) globals: HashMap<(Family, &'a str), Vec<Sym>>,
     /// What a type inherits, once somebody asked.
     pub(super) bases: RefCell<HashMap<Sym, Rc<Vec<Ty>>>>,
+    /// Files that a file imports something of, once somebody asked.
+    pub(super) imported: RefCell<HashMap<u32, Rc<HashSet<u32>>>>,
     /// What is being looked up, so that no circle is followed.
     pub(super) active: RefCell<Vec<(u32, u32, u8)>>,
     /// How many steps the evaluation of one expression has taken.
@@ -41,6 +43,7 @@ impl<'a> Project<'a> {
             methods: HashMap::new(),
             globals: HashMap::new(),
             bases: RefCell::default(),
+            imported: RefCell::default(),
             active: RefCell::default(),
             steps: std::cell::Cell::new(0),
         };
