@@ -23,6 +23,7 @@ mod model;
 mod options;
 mod reliability;
 mod repository;
+mod simulate;
 mod soak;
 mod tck;
 mod tidy;
@@ -109,6 +110,13 @@ const COMMANDS: &[Command] = &[
         about: "list the promises of RELIABILITY.md and when each was measured; or measure some, and write\n      \
                 figure, commit and date into the page",
         run: reliability::run,
+    },
+    Command {
+        name: "simulate",
+        usage: "simulate [--seeds N] [--seed S] [--steps N]",
+        about: "let nodes share a space over a network that loses and repeats, with clocks that are off and peers\n      \
+                that lie, and see that all honest nodes hold the same in the end",
+        run: simulate::run,
     },
     Command {
         name: "soak",

@@ -93,7 +93,26 @@ pub enum Change {
     },
     /// The time of this event may be earlier than that of the events before it.
     ResetClock,
+    /// The changes after this one apply an event of another log: they happened at its time.
+    Apply {
+        /// The other log's event, which is in this log too.
+        event: Hash,
+    },
+    /// A revision that lost against another one is in the history.
+    KeepRevision {
+        /// The node.
+        id: NodeId,
+        /// Its number, from [`LOST_REVISION`] on.
+        rev: u64,
+        /// The hash of its content.
+        hash: Hash,
+        /// The time of the revision that it lost against.
+        ended: Hlc,
+    },
 }
+
+/// Revisions that lost have numbers from here on, so that they do not meet those that held.
+pub const LOST_REVISION: u64 = 1 << 40;
 
 /// A row that is neither node nor edge, and whose hash is in the event that wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -170,6 +189,16 @@ impl Change {
             Self::AddAuthor { author } => json!({ "put": "author", "did": author.as_str() }),
             Self::RevokeAuthor { author } => json!({ "remove": "author", "did": author.as_str() }),
             Self::ResetClock => json!({ "put": "clock" }),
+            Self::Apply { event } => json!({ "put": "event", "id": event.to_string() }),
+            Self::KeepRevision {
+                id,
+                rev,
+                hash,
+                ended,
+            } => json!({
+                "put": "revision", "id": id.to_string(), "rev": rev, "hash": hash.to_string(),
+                "ended": ended.0,
+            }),
         }
     }
 
@@ -202,6 +231,15 @@ impl Change {
                 author: text("did")?.parse().ok()?,
             },
             (Some("clock"), None) => Self::ResetClock,
+            (Some("event"), None) => Self::Apply {
+                event: Hash::from_hex(text("id")?)?,
+            },
+            (Some("revision"), None) => Self::KeepRevision {
+                id: id("id")?,
+                rev: value.get("rev")?.as_u64()?,
+                hash: hash()?,
+                ended: Hlc(value.get("ended")?.as_u64()?),
+            },
             (Some(what), None) => Self::PutRow {
                 row: SignedRow::from_json(what, value)?,
                 hash: hash()?,

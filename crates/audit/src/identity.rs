@@ -142,12 +142,19 @@ impl Identity {
 pub fn is_signed_bucket(bucket: &str) -> bool {
     const SIGNED: &[&str] = &[
         "items/grants",
+        "peers",
         "tokens",
         "tools/compiled",
         "tools/retired-names",
         "tools/trusted",
     ];
     SIGNED.contains(&bucket) || bucket.starts_with("registry/")
+}
+
+/// Whether the rows of a bucket are what somebody said, and so go to peers: the hash of each change
+/// is in an event, and the latest write holds. What is derived, or of one machine, is not shared.
+pub fn is_shared_bucket(bucket: &str) -> bool {
+    bucket.starts_with("registry/")
 }
 
 #[cfg(test)]

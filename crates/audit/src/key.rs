@@ -47,7 +47,7 @@ impl Signer {
 }
 
 /// Whether `author` signed `hash`. Strict: one message has one signature.
-pub(crate) fn is_signed_by(author: &Did, hash: &Hash, signature: &[u8]) -> bool {
+pub fn is_signed_by(author: &Did, hash: &Hash, signature: &[u8]) -> bool {
     let check = || {
         let key = VerifyingKey::from_bytes(&author.public_key()?).ok()?;
         let signature = Signature::from_slice(signature).ok()?;

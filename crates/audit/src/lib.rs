@@ -26,11 +26,12 @@ mod verify;
 
 pub use continuity::Continuity;
 pub use event::{Change, Event, SignedRow};
-pub use identity::{LogId, Origin, is_signed_bucket};
-pub use key::Signer;
-pub use log::{Clock, Log, Roots, authors, is_in_transaction, roots};
+pub use identity::{LogId, Origin, is_shared_bucket, is_signed_bucket};
+pub use key::{Signer, is_signed_by};
+pub use log::{Clock, Log, Roots, authors, is_in_transaction, log_id, roots};
 pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};
 pub use since::{Newest, Place, verify_newest};
+pub use tx::foreign;
 pub use tx::{Draft, EdgeDraft, Passages, Tx};
 pub use verify::{Author, Report, Verify, survey_authors, verify};

@@ -261,6 +261,12 @@ pub fn authors(tx: &dyn ReadTx) -> Result<(Vec<String>, Vec<String>)> {
     Ok((authors.into_iter().collect(), revoked.into_iter().collect()))
 }
 
+/// Which log this is; nothing before its first event of version 2.
+pub fn log_id(tx: &dyn ReadTx) -> Result<Option<crate::LogId>> {
+    let head = tx.head()?.map(|it| it.log).unwrap_or_default();
+    Ok(Identity::from_bytes(&head)?.map(|it| it.id))
+}
+
 /// What a checkpoint's author signs. From version 2 on, the origin is part of it.
 pub(crate) fn checkpoint_hash(row: &CheckpointRow) -> Hash {
     let mut bytes = vec![row.version, b'c'];

@@ -12,7 +12,9 @@ use crate::log::checkpoint_hash;
 use crate::merkle::{Frontier, Subtrees, leaf_hash};
 use crate::prove::Stored;
 use kenning_core::{Did, Hash, NodeId, Result};
-use kenning_store::{EdgeFilter, EventRow, ReadTx, When, hash_of_pair, hash_of_passages};
+use kenning_store::{
+    EdgeFilter, EventRow, ReadTx, When, hash_of_names, hash_of_pair, hash_of_passages,
+};
 use std::collections::HashMap;
 
 /// Events that are read at once.
@@ -99,8 +101,9 @@ pub fn verify_newest(tx: &dyn ReadTx, place: Option<&Place>, events_max: usize) 
         }
         for row in &events {
             found.to += 1;
-            check_origin(row, identity.as_ref(), &mut found.faults);
-            check_event(tx, row, &mut frontier, &mut rows, &mut found.faults)?;
+            let is_foreign = check_origin(row, identity.as_ref(), &mut found.faults);
+            let faults = &mut found.faults;
+            check_event(tx, row, is_foreign, &mut frontier, &mut rows, faults)?;
         }
     }
     if found.to == total
@@ -121,15 +124,15 @@ pub fn verify_newest(tx: &dyn ReadTx, place: Option<&Place>, events_max: usize) 
     Ok(found)
 }
 
-/// Whether an event is of this log, and its author one whom the log names.
-fn check_origin(row: &EventRow, identity: Option<&Identity>, faults: &mut Vec<String>) {
+/// Checks that the author is one whom the log names. True for an event of another log.
+fn check_origin(row: &EventRow, identity: Option<&Identity>, faults: &mut Vec<String>) -> bool {
     let (Some(identity), 2..) = (identity, row.version) else {
-        return;
+        return false;
     };
     let seq = row.seq;
-    match Origin::from_bytes(&row.sealed.origin) {
-        Some(origin) if origin.log == identity.id => {}
-        _ => faults.push(format!("event {seq} belongs to another log")),
+    let origin = Origin::from_bytes(&row.sealed.origin);
+    if origin.is_none() {
+        faults.push(format!("event {seq}: its origin is malformed"));
     }
     if !identity.authors.contains(&row.author) && !identity.revoked.contains(&row.author) {
         faults.push(format!(
@@ -137,6 +140,7 @@ fn check_origin(row: &EventRow, identity: Option<&Identity>, faults: &mut Vec<St
             row.author
         ));
     }
+    origin.is_some_and(|it| it.log != identity.id)
 }
 
 /// The frontier that the newest signed checkpoint says; an empty one if there is none.
@@ -192,6 +196,7 @@ struct Rows {
 fn check_event(
     tx: &dyn ReadTx,
     row: &EventRow,
+    is_foreign: bool,
     frontier: &mut Frontier,
     rows: &mut Rows,
     faults: &mut Vec<String>,
@@ -202,6 +207,9 @@ fn check_event(
     }
     match event::check(row) {
         Err(error) => faults.push(error.message),
+        // What it changed here is in the event that applied it; its parents may be events that its
+        // node does not share.
+        Ok(_) if is_foreign => {}
         Ok(event) => {
             if seq > 1 && event.parents.is_empty() {
                 faults.push(format!("event {seq} has no parents"));
@@ -230,6 +238,7 @@ impl Rows {
             Change::RemoveNode { id } => {
                 self.nodes.insert(id, None);
                 self.signed.insert(SignedRow::Passages(id), None);
+                self.signed.insert(SignedRow::Names(id), None);
             }
             Change::PutEdge {
                 src,
@@ -248,7 +257,11 @@ impl Rows {
             Change::RemoveRow { row } => {
                 self.signed.insert(row, None);
             }
-            Change::AddAuthor { .. } | Change::RevokeAuthor { .. } | Change::ResetClock => {}
+            Change::AddAuthor { .. }
+            | Change::RevokeAuthor { .. }
+            | Change::ResetClock
+            | Change::Apply { .. }
+            | Change::KeepRevision { .. } => {}
         }
     }
 
@@ -298,8 +311,10 @@ impl Rows {
                         .map(|it| hash_of_pair(bucket, key, &it)),
                     format!("the row `{key}` of `{bucket}`"),
                 ),
-                // Names cannot be read by node; `verify` compares them.
-                SignedRow::Names(_) => continue,
+                SignedRow::Names(id) => (
+                    hash_of_names(tx.names_of(*id)?.iter().map(String::as_str)),
+                    format!("the list of names of node {id}"),
+                ),
             };
             found.n_rows += 1;
             if there != told {

@@ -1,7 +1,7 @@
 //! Write transactions, which record their events.
 
 use crate::event::{self, Change, Event, SignedRow};
-use crate::identity::{Identity, LogId, Origin, is_signed_bucket};
+use crate::identity::{Identity, LogId, Origin, is_shared_bucket, is_signed_bucket};
 use crate::merkle::{Frontier, leaf_hash};
 use crate::state::State;
 use crate::{Signer, log};
@@ -12,6 +12,8 @@ use kenning_store::{
 };
 use serde_json::{Map, Value};
 use std::ops::Deref;
+
+pub mod foreign;
 
 /// The number of events after which the log signs a checkpoint by itself.
 pub(crate) const CHECKPOINT_EVERY: u64 = 1_024;
@@ -362,6 +364,7 @@ impl<'a> Tx<'a> {
         }
         self.state.remove_node(id, &node.hash);
         self.raw.remove_node(id, self.at)?;
+        self.stamp_removal(id)?;
         self.changes.push(Change::RemoveNode { id });
         Ok(())
     }
@@ -482,6 +485,7 @@ impl<'a> Tx<'a> {
         }
         self.raw.remove_vector(collection, id)?;
         let row = SignedRow::Vector(collection.to_owned(), id.to_owned());
+        self.stamp_row(&row, true)?;
         self.note_row(row, None);
         Ok(())
     }
@@ -489,14 +493,18 @@ impl<'a> Tx<'a> {
     /// Sets a cursor, a job or a setting. If its bucket decides about permissions
     /// ([`is_signed_bucket`]), the event holds its hash.
     pub fn set(&mut self, bucket: &str, key: &str, value: &[u8]) -> Result<()> {
-        let is_signed = is_signed_bucket(bucket);
-        if is_signed && self.raw.get(bucket, key)?.as_deref() == Some(value) {
+        let (is_signed, is_shared) = (is_signed_bucket(bucket), is_shared_bucket(bucket));
+        let is_noted = is_signed || is_shared;
+        if is_noted && self.raw.get(bucket, key)?.as_deref() == Some(value) {
             return Ok(());
         }
         self.raw.set(bucket, key, value)?;
-        if is_signed {
+        if is_noted {
             let hash = hash_of_pair(bucket, key, value);
             let row = SignedRow::Pair(bucket.to_owned(), key.to_owned());
+            if is_shared {
+                self.stamp_row(&row, false)?;
+            }
             self.note_row(row, Some(hash));
         }
         Ok(())
@@ -504,13 +512,17 @@ impl<'a> Tx<'a> {
 
     /// Removes a cursor, a job or a setting.
     pub fn unset(&mut self, bucket: &str, key: &str) -> Result<()> {
-        let is_signed = is_signed_bucket(bucket);
-        if is_signed && self.raw.get(bucket, key)?.is_none() {
+        let (is_signed, is_shared) = (is_signed_bucket(bucket), is_shared_bucket(bucket));
+        let is_noted = is_signed || is_shared;
+        if is_noted && self.raw.get(bucket, key)?.is_none() {
             return Ok(());
         }
         self.raw.unset(bucket, key)?;
-        if is_signed {
+        if is_noted {
             let row = SignedRow::Pair(bucket.to_owned(), key.to_owned());
+            if is_shared {
+                self.stamp_row(&row, true)?;
+            }
             self.note_row(row, None);
         }
         Ok(())

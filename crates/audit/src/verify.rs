@@ -12,7 +12,7 @@ mod rows;
 pub use authors::{Author, survey_authors};
 
 use crate::event::{self, Change, Event};
-use crate::identity::{Identity, Origin};
+use crate::identity::{Identity, LogId, Origin};
 use crate::key::is_signed_by;
 use crate::log::{Roots, checkpoint_hash};
 use crate::merkle::{Frontier, leaf_hash};
@@ -89,6 +89,8 @@ pub struct Report {
     pub n_unsigned: u64,
     /// Events whose data was erased.
     pub n_erased: u64,
+    /// Events that came from other logs.
+    pub n_foreign: u64,
     /// Which log it is; none while all events are of version 1.
     pub origin: Option<Origin>,
     /// Who signed events.
@@ -144,6 +146,13 @@ struct Replay {
     rows: SignedRows,
     authors: Authors,
     identity: Option<Identity>,
+    /// Nodes that were removed, with their last revision and when they were made: an event of another
+    /// log may bring one back.
+    removed: HashMap<NodeId, (u64, Hlc)>,
+    /// The newest event of each other log since the last event of this one.
+    foreign: HashMap<LogId, Hash>,
+    /// The event of another log that is being applied, and its time.
+    applied: Option<Hlc>,
 }
 
 /// Checks the whole log and state of one space. `progress` is called with the number of checked events.
@@ -312,7 +321,7 @@ impl Replay {
 
     fn apply(&mut self, row: &EventRow, event: &Event, space: &Space, report: &mut Report) {
         let seq = row.seq;
-        self.check_origin(row, event, space, report);
+        let foreign = self.check_origin(row, event, space, report);
         report.n_erased += u64::from(event::is_erased(row));
         if seq != self.frontier.size + 1 {
             report.fault(format!(
@@ -320,6 +329,18 @@ impl Replay {
                 self.frontier.size + 1
             ));
         }
+        if let Some(log) = foreign {
+            // Its parents may be events that its node does not share, and what it changed here is in
+            // the event that applied it.
+            self.place(row);
+            if let Some(before) = self.foreign.insert(log, row.id) {
+                self.tips.remove(&before);
+            }
+            self.authors.note_foreign(row);
+            report.n_foreign += 1;
+            return;
+        }
+        self.foreign.clear();
         if seq > 1 && event.parents.is_empty() {
             report.fault(format!("event {seq} has no parents"));
         }
@@ -338,13 +359,21 @@ impl Replay {
             self.latest = row.hlc;
         }
         self.authors.note(row, event);
+        self.applied = None;
         for change in &event.changes {
             self.apply_change(row, change, report);
         }
     }
 
-    /// From the first event of version 2 on, all are of that version, this log and this space.
-    fn check_origin(&mut self, row: &EventRow, event: &Event, space: &Space, report: &mut Report) {
+    /// From the first event of version 2 on, all are of that version and this space. Returns the log of
+    /// an event that came from another one.
+    fn check_origin(
+        &mut self,
+        row: &EventRow,
+        event: &Event,
+        space: &Space,
+        report: &mut Report,
+    ) -> Option<LogId> {
         let seq = row.seq;
         if row.version == 1 {
             if self.identity.is_some() {
@@ -352,11 +381,11 @@ impl Replay {
                     "event {seq} has version 1, but earlier events have a newer version"
                 ));
             }
-            return;
+            return None;
         }
         let Some(origin) = Origin::from_bytes(&row.sealed.origin) else {
             report.fault(format!("event {seq}: its origin is malformed"));
-            return;
+            return None;
         };
         if origin.space != space.as_str() {
             report.fault(format!(
@@ -369,19 +398,22 @@ impl Replay {
                 self.identity = Some(Identity::new(origin.log, &event.author));
                 self.rows.begin(seq);
             }
-            Some(identity) if identity.id != origin.log => {
-                report.fault(format!("event {seq} belongs to the log {}", origin.log));
-            }
+            Some(identity) if identity.id != origin.log => return Some(origin.log),
             Some(_) => {}
         }
+        None
     }
 
     fn apply_change(&mut self, row: &EventRow, change: &Change, report: &mut Report) {
-        let (seq, at) = (row.seq, row.hlc);
+        let (seq, at) = (row.seq, self.applied.unwrap_or(row.hlc));
         match change {
             Change::PutNode { id, rev, hash } => {
                 let before = self.nodes.remove(id);
-                let created = before.as_ref().map_or(at, |it| it.created);
+                let removed = self.removed.remove(id);
+                let created = removed.map_or(at, |it| it.1);
+                let created = before.as_ref().map_or(created, |it| it.created);
+                let last_rev = before.as_ref().map(|it| it.rev);
+                let last_rev = last_rev.or(removed.map(|it| it.0)).unwrap_or(0);
                 self.nodes.insert(
                     *id,
                     Told {
@@ -395,7 +427,7 @@ impl Replay {
                 if row.version == 1 {
                     self.rows.put_unsigned_node(*id);
                 }
-                if *rev != before.as_ref().map_or(1, |it| it.rev + 1) {
+                if *rev != last_rev + 1 {
                     report.fault(format!(
                         "event {seq}: node {id} has a revision out of order"
                     ));
@@ -409,6 +441,7 @@ impl Replay {
                 Some(before) => {
                     self.rows.remove_node(*id);
                     self.state.remove_node(*id, &before.hash);
+                    self.removed.insert(*id, (before.rev, before.created));
                     self.superseded.insert((*id, before.rev), (before, at));
                 }
                 None => report.fault(format!(
@@ -431,7 +464,10 @@ impl Replay {
                 };
                 if let Some(before) = self.edges.insert(key.clone(), told) {
                     self.state.remove_edge(&before.hash);
-                    self.ended.insert((key, before.from), (before.hash, at));
+                    // One that began at this very moment was never valid: it was replaced.
+                    if before.from != at {
+                        self.ended.insert((key, before.from), (before.hash, at));
+                    }
                 }
             }
             Change::EndEdge { src, rel, dst } => {
@@ -460,6 +496,36 @@ impl Replay {
                 }
             }
             Change::ResetClock => {}
+            Change::Apply { event } => match self.times.get(event) {
+                Some(&time) => self.applied = Some(time),
+                None => report.fault(format!(
+                    "event {seq} applies {event}, which is not in the log before it"
+                )),
+            },
+            Change::KeepRevision {
+                id,
+                rev,
+                hash,
+                ended,
+            } => {
+                let before = self.nodes.get(id).map(|it| it.created);
+                let created = before.unwrap_or_else(|| {
+                    let removed = self.removed.entry(*id).or_insert((0, at));
+                    removed.1
+                });
+                let told = Told {
+                    hash: *hash,
+                    rev: *rev,
+                    from: at,
+                    created,
+                };
+                let kept = self.superseded.insert((*id, *rev), (told, *ended));
+                if *rev < event::LOST_REVISION || kept.is_some() {
+                    report.fault(format!(
+                        "event {seq}: node {id} has a revision out of order"
+                    ));
+                }
+            }
         }
     }
 

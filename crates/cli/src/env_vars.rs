@@ -31,6 +31,11 @@ env_vars! {
     /// The directory of NOW.md, the daily logs and `config.yaml`; `--omi-path` wins over it. Default:
     /// `~/.openclaw/omi`. It is made by the first write.
     OMI_BASE_PATH = "OMI_BASE_PATH";
+    /// How often a serving process calls its peers, in milliseconds; what is written here goes over within
+    /// seconds all the same. Default: 300000.
+    SYNC_INTERVAL = "KENNING_SYNC_INTERVAL_MS";
+    /// The same, by the name of the graph contract; `KENNING_SYNC_INTERVAL_MS` wins over it.
+    EXOCHAIN_SYNDICATION_INTERVAL = "EXOCHAIN_SYNDICATION_INTERVAL";
     /// The project whose documents make the graph; `--project` wins over it. Default: the nearest
     /// directory above the working directory that has `.kenning`, `.ai` or `.git`, else that itself.
     PROJECT = "KENNING_PROJECT";
@@ -60,9 +65,6 @@ env_vars! {
     /// Hosts, separated by commas, whose repositories may be fetched although they are not of the public
     /// internet, for example `git.company.internal` or `10.0.0.5:8443`.
     REPO_HOSTS = "KENNING_REPO_HOSTS";
-    /// Repositories, separated by commas, that an agent may register by scanning them: `owner/name` and
-    /// `owner/*` at GitHub, or `https://host/owner/*`. Those beneath `KENNING_REPO_PATHS` may be always.
-    REPO_ALLOW = "KENNING_REPO_ALLOW";
     /// A file with the certificates (PEM) that servers of repositories are trusted by, when not the
     /// system's.
     GIT_SSL_CAINFO = "GIT_SSL_CAINFO";

@@ -1,8 +1,9 @@
 //! What transports need of the kernel itself: authentication, tokens, the log, and the index.
 
 use crate::{
-    AuthorView, Caller, EmbeddingStatus, Engine, EventView, NewToken, Principal, ProcessMemory,
-    Proof, Reindexed, Restored, Scope, TokenView, Transferred, Waited,
+    AuthorView, Caller, Done, EmbeddingStatus, Engine, EventView, NewPeer, NewToken, Peer,
+    PeerAnswer, PeerMessage, PeerSync, Principal, ProcessMemory, Proof, Reindexed, Restored, Scope,
+    SyncStatus, TokenView, Transferred, Waited,
 };
 use kenning_audit::Roots;
 use kenning_core::{Did, Result, Space};
@@ -192,5 +193,43 @@ impl Engine {
     /// Reads what [`Engine::export`] wrote: see [`kenning_kernel::Kernel::import`].
     pub fn import(&self, caller: &Caller, input: &mut dyn BufRead) -> Result<Transferred> {
         self.kernel.import(caller, input, &*self.omi)
+    }
+}
+
+/// Other nodes.
+impl Engine {
+    /// The nodes that are known.
+    pub fn peers(&self, caller: &Caller) -> Result<Vec<Peer>> {
+        self.kernel.peers(caller)
+    }
+
+    /// Adds a node, or changes what a known one may do.
+    pub fn add_peer(&self, caller: &Caller, new: NewPeer) -> Result<Peer> {
+        self.kernel.add_peer(caller, new)
+    }
+
+    /// Forgets a node. What it wrote stays.
+    pub fn remove_peer(&self, caller: &Caller, name: &str) -> Result<Peer> {
+        self.kernel.remove_peer(caller, name)
+    }
+
+    /// Exchanges everything that is new with a node.
+    pub fn sync_peer(&self, caller: &Caller, name: &str) -> Result<Done> {
+        self.kernel.sync_peer(caller, name)
+    }
+
+    /// How it stands with one node or with all.
+    pub fn sync_status(&self, caller: &Caller, name: Option<&str>) -> Result<SyncStatus> {
+        self.kernel.sync_status(caller, name)
+    }
+
+    /// Answers a message of another node.
+    pub fn answer_peer(&self, message: &PeerMessage) -> Result<PeerAnswer> {
+        self.kernel.answer_peer(message)
+    }
+
+    /// Exchanges by itself, until it is stopped.
+    pub fn start_peer_sync(&self) -> PeerSync {
+        PeerSync::start(&self.kernel)
     }
 }

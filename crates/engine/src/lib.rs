@@ -15,9 +15,10 @@ pub use backups::{
 };
 pub use cleanup::Cleaned;
 pub use kenning_kernel::{
-    ANSWER_CHARS_MAX, AuthorView, Caller, DEADLINE_DEFAULT, Doctor, EmbeddingStatus, Environment,
-    EventView, KeptCheckpoints, LOCAL_TOKEN_PREFIX, NOTE_BYTES_MAX, NewToken, Page, Principal,
-    ProcessMemory, Progress, Proof, Reindexed, Restored, Scope, TokenView, Transferred, Waited,
+    ANSWER_CHARS_MAX, AuthorView, Caller, DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus,
+    Environment, EventView, KeptCheckpoints, LOCAL_TOKEN_PREFIX, NOTE_BYTES_MAX, NewPeer, NewToken,
+    Page, Peer, PeerAnswer, PeerMessage, PeerPolicy, PeerSync, PeerView, Principal, ProcessMemory,
+    Progress, Proof, Reindexed, Restored, Scope, SyncStatus, TokenView, Transferred, Waited,
     local_token, parse_moment, read_back, timestamp,
 };
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
@@ -33,7 +34,7 @@ use kami::Kami;
 use kenning_audit::Verify;
 use kenning_core::{Clock, Did, Kind, Random, Result, Space};
 use kenning_kernel::{Forms, Hooks, Kernel, files};
-use kenning_store::{Node, Passage, ReadTx, Store};
+use kenning_store::{Node, Passage, Store};
 use kenning_vault::Dir;
 use kg::Kg;
 use kiwi::Kiwi;
@@ -201,8 +202,6 @@ impl Engine {
         }
         self.kernel.finish_file_writes()?;
         self.kiwi.finish_item_writes(space)?;
-        // Whoever looks next finds nothing unfinished.
-        self.kernel.journal().clear_done(self.kernel.log())?;
         self.kiwi.sweep_killed_runs();
         Ok(())
     }
@@ -263,8 +262,11 @@ impl Engine {
                 .seen
                 .push((format!("space {space}"), format!("{} events", roots.seq)));
             self.kernel.examine_authors(&space, &mut found)?;
-            let open = |tx: &dyn ReadTx| self.kernel.journal().open_intents(tx, &space);
-            let pending = self.kernel.log().read(&space, open)?.len();
+            let pending = self
+                .kernel
+                .log()
+                .read(&space, |tx| tx.list(files::INTENTS))?
+                .len();
             if let Some(fault) = self.kernel.log().clock_fault(&space)? {
                 found.faults.push(format!("space {space}: {fault}"));
             }

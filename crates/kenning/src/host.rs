@@ -124,6 +124,7 @@ impl Host for Program {
         // Nobody waits for it, and whoever starts next does what it did not.
         let cleaning = Arc::clone(&engine);
         std::thread::spawn(move || drop(cleaning.clean_up()));
+        let peers = board.engine().start_peer_sync();
         let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
         let _hooks = answer_hooks(&board, settings);
         let server = Server::new(board, Principal::owner(settings.space.clone()));
@@ -134,6 +135,7 @@ impl Host for Program {
             served.map_err(|cause| Error::unavailable("the standard streams").because(cause))
         });
         pages.stop(PAGES_WAIT);
+        peers.stop(PAGES_WAIT);
         // Whoever cleans up may still hold the engine, whose end would else wait for this.
         engine.omi().settle();
         served
@@ -364,6 +366,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     tokio::spawn(cancel_on_signal(stop.clone()));
     let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine().omi(), Pace::default());
+    let peers = board.engine().start_peer_sync();
     let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
     let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
     let guard = Guard::new(
@@ -407,6 +410,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         sensors.stop(HOOKS_WAIT);
         pages.stop(PAGES_WAIT);
         hooks.stop(HOOKS_WAIT);
+        peers.stop(HOOKS_WAIT);
     })
     .await;
     stopped.map_err(|cause| Error::internal("the webhooks did not stop").because(cause))

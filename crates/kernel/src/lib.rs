@@ -5,8 +5,8 @@
 //! nothing between calls that is not in the store, so that any number of processes can use one data
 //! directory. It knows no wing: what a wing knows of files and nodes is asked for by [`Hooks`].
 //!
-//! Reading order: [`Kernel::open`], then `roots` and `file_node`, then `journal` and `files` (a write
-//! that is also a file), then `events` and `tokens`; `bucket`, `lease` and `worker` are what wings are built with.
+//! Reading order: [`Kernel::open`], then `roots` and `file_node`, then `files` (a write that is also a
+//! file), then `events` and `tokens`; `bucket`, `lease` and `worker` are what wings are built with.
 
 mod authors;
 mod bucket;
@@ -20,13 +20,13 @@ mod file_node;
 pub mod files;
 pub mod follow;
 mod index_files;
-pub mod journal;
 pub mod later;
 pub mod lease;
 mod lines;
 mod local_token;
 mod moments;
 pub mod paging;
+mod peers;
 mod principal;
 mod process;
 pub mod roots;
@@ -36,16 +36,18 @@ mod transfer;
 pub mod worker;
 
 pub use authors::AuthorView;
-pub use bucket::{Bucket, Kept, Mark, Raw, Text, VECTOR_ACCOUNTS};
+pub use bucket::{Bucket, Kept, Text};
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use copy::{Restored, check_backup, read_back};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, KeptCheckpoints, Proof};
 pub use file_node::{FileForm, FileNode, Forms, NOTE_BYTES_MAX, PlainFile, PlainForm, ReadFile};
+pub use kenning_peers::{Done, Evidence, Peer, Policy as PeerPolicy};
 pub use lease::Lease;
 pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
 pub use moments::{parse_moment, timestamp};
 pub use paging::Page;
+pub use peers::{NewPeer, PeerAnswer, PeerMessage, PeerSync, PeerView, SyncStatus};
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
 pub use tokens::{NewToken, TokenView};
@@ -54,7 +56,6 @@ pub use transfer::{ImportedFiles, Transferred};
 use embedding::Chosen;
 use index_files::IndexFiles;
 use jiff::tz::TimeZone;
-use journal::Journal;
 use kenning_audit::{Continuity, Log, Signer};
 use kenning_core::{Clock, Error, Hash, Kind, Random, Result, Space};
 use kenning_search::{Collections, Searcher};
@@ -133,9 +134,9 @@ pub struct Kernel {
     searcher: Arc<Searcher>,
     collections: Collections,
     later: Later,
-    journal: Arc<Journal>,
     read_only: bool,
     hooks: Hooks,
+    exchanges: peers::Exchanges,
 }
 
 impl Kernel {
@@ -160,13 +161,13 @@ impl Kernel {
         let signer = find_or_make_key(&data, &*random)?;
         let log = Log::new(store, signer, clock, random);
         let later = Later::new(log.clone(), read_only);
+        let exchanges = peers::Exchanges::new(log.random());
         let forms = hooks.forms;
         Ok(Self {
             log,
             searcher: Arc::new(Searcher::kept_by(IndexFiles::new(data.clone(), read_only))),
             collections: Collections::default(),
             later,
-            journal: Arc::default(),
             data,
             vault: Root::new(&roots::VAULT, forms.vault, vault, space.clone()),
             omi: Root::new(&roots::OMI, forms.omi, omi, space.clone()),
@@ -179,6 +180,7 @@ impl Kernel {
             shared,
             read_only,
             hooks,
+            exchanges,
         })
     }
 
@@ -279,11 +281,6 @@ impl Kernel {
     /// The background work.
     pub fn later(&self) -> &Later {
         &self.later
-    }
-
-    /// Writes of files that are not carried out yet.
-    pub fn journal(&self) -> &Arc<Journal> {
-        &self.journal
     }
 
     /// Whether other machines may use the same store.

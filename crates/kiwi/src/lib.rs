@@ -12,6 +12,7 @@ mod builtin_items;
 mod catalogue;
 mod find;
 mod found;
+mod in_json;
 mod index;
 mod item_dirs;
 mod load;

@@ -9,11 +9,11 @@ use super::{DeletedItem, ItemFault, ItemResult, ItemSource, ItemTarget, not_foun
 use crate::Kiwi;
 use kenning_core::{Code, Error, Result};
 use kenning_items::Scope as ItemScope;
-use kenning_kernel::{Bucket, Caller, Scope, Text};
+use kenning_kernel::{Caller, Scope};
 use serde_json::json;
 
 /// The hashes of items when they were loaded, by their paths.
-const LOADED: Bucket<Text> = Bucket::new("items/loaded");
+const LOADED: &str = "items/loaded";
 
 /// Where an item is loaded from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,7 @@ impl Kiwi {
         self.kernel
             .log()
             .write(&caller.principal.space, move |tx| {
-                LOADED.set(tx, &path, &hash.into())
+                tx.set(LOADED, &path, hash.as_bytes())
             })?;
         Ok(done)
     }
@@ -268,8 +268,8 @@ impl Kiwi {
         let loaded = self
             .kernel
             .log()
-            .read(&caller.principal.space, |tx| LOADED.get_readable(tx, &path))?;
-        let loaded = loaded.map(|it| it.0);
+            .read(&caller.principal.space, |tx| tx.get(LOADED, &path))?;
+        let loaded = loaded.map(|it| String::from_utf8_lossy(&it).into_owned());
         Ok(loaded.is_some() && loaded == unmarked(package))
     }
 

@@ -15,6 +15,7 @@ use crate::body::{self, BODY_BYTES_MAX, Capped, Fault};
 use crate::cors::{self, Origin};
 use crate::failures::{self, Failures};
 use crate::hosts::Hosts;
+use crate::peers;
 use crate::places::Place;
 use crate::rate::Rate;
 use crate::server::{Limits, Terms};
@@ -104,10 +105,12 @@ impl Guard {
     }
 
     /// Refuses a body that is not held beside those that are.
-    fn begin_body(&self, request: &Request) -> Result<Held> {
-        let who = request.extensions().get::<Principal>();
-        let who = who.ok_or_else(needs_token)?;
-        self.slots.bodies().begin(who, length_of(request))
+    fn begin_body(&self, request: &Request) -> Result<Held, Response<Body>> {
+        let extensions = request.extensions();
+        let who = extensions.get::<Principal>();
+        let who = who.ok_or_else(|| answer::error(&needs_token()))?;
+        let held = self.slots.bodies().begin(who, length_of(request));
+        held.map_err(|error| answer::error(&error))
     }
 
     /// How many wrong tokens a minute one address may send, if not 30; all together twenty times that.
@@ -288,6 +291,23 @@ struct Admitted {
     local: bool,
 }
 
+impl Admitted {
+    /// Another node: it has no token and no rights; its messages are checked by their signatures.
+    fn node() -> Self {
+        let principal = Principal {
+            name: "node".to_owned(),
+            space: Space::default(),
+            scopes: Vec::new(),
+            token: None,
+        };
+        Self {
+            principal,
+            token: None,
+            local: false,
+        }
+    }
+}
+
 /// The token of a request, for answers that go on for so long that it may be revoked meanwhile. It
 /// has no `Debug`, so that it is in no log.
 #[derive(Clone)]
@@ -346,12 +366,7 @@ pub(crate) async fn layer(
         }
         None => admit(&guard, &mut request).await,
     };
-    let admitted = match admitted {
-        Ok(()) => guard
-            .begin_body(&request)
-            .map_err(|error| answer::error(&error)),
-        Err(refused) => Err(refused),
-    };
+    let admitted = admitted.and_then(|()| guard.begin_body(&request));
     let mut response = match admitted {
         Err(refused) => {
             if let Some(place) = request.extensions().get::<Place>() {
@@ -432,7 +447,11 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         let may_try = guard.failures.may_try(peer, token, before);
         may_try.map_err(too_many_failures)?;
     }
-    let admitted = guard.principal(peer, request.headers()).await;
+    let admitted = if peers::is_message(request.method(), request.uri()) {
+        Ok(Admitted::node())
+    } else {
+        guard.principal(peer, request.headers()).await
+    };
     match (&admitted, token) {
         (Ok(_), Some(token)) => guard.failures.succeeded(token),
         (Err(error), Some(token)) if error.code == Code::Unauthenticated => {

@@ -14,6 +14,7 @@ mod hosts;
 mod koi;
 mod memory;
 mod openapi;
+mod peers;
 mod places;
 mod progress;
 mod rate;

@@ -3,7 +3,7 @@
 use crate::guard::{self, Guard};
 use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
-use crate::{answer, body, openapi, registry, sse};
+use crate::{answer, body, openapi, peers, registry, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -84,7 +84,8 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/openapi.json", get(description))
         .route("/tools", get(list))
         .route("/tools/{name}", post(call).get(call_safe))
-        .route("/events", get(sse::events))
+        .route("/events", get(sse::events).post(peers::receive))
+        .route("/sync", post(peers::receive))
         .merge(koi::routes(has_koi_health))
         .merge(memory::routes())
         .merge(registry::routes())
@@ -110,6 +111,7 @@ async fn front() -> &'static str {
      POST /tools/{name}   call one, with its arguments as a JSON object\n\
      GET  /openapi.json   the same as OpenAPI\n\
      GET  /events         the log as server-sent events\n\
+     POST /sync, /events  messages of other nodes, signed by their keys\n\
      /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
      /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
      GET  /health         the KOI API: entities, relationships, documents, pages, repositories\n\

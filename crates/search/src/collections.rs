@@ -10,7 +10,6 @@ use crate::slot::{anew_if_broken, broken};
 use kenning_audit::{Change, Continuity};
 use kenning_core::{NodeId, Result, Space};
 use kenning_store::{ReadTx, Vector};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -27,8 +26,7 @@ const PAGE: usize = 1_000;
 const EVENTS_MAX: u64 = 10_000;
 
 /// What is known of a collection without looking at its vectors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     /// How many vectors it has.
     pub count: u64,
@@ -45,7 +43,11 @@ impl Account {
 
     /// From the form in the key-value table.
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes).unwrap_or_default()
+        let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        Self {
+            count: value["count"].as_u64().unwrap_or(0),
+            removed_seq: value["removed_seq"].as_u64().unwrap_or(0),
+        }
     }
 
     /// The form in the key-value table.

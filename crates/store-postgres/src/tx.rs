@@ -230,7 +230,8 @@ impl ReadTx for Tx<'_> {
                     "SELECT {columns} FROM nodes WHERE space = $1 AND id = $2 AND updated <= $3
                      UNION ALL
                      SELECT {columns} FROM node_history
-                     WHERE space = $1 AND id = $2 AND updated <= $3 AND ended > $3"
+                     WHERE space = $1 AND id = $2 AND updated <= $3 AND ended > $3
+                     ORDER BY updated DESC"
                 ),
                 &[&self.space, &id.0.as_slice(), &signed(at.0)],
                 row::node,
@@ -258,7 +259,8 @@ impl ReadTx for Tx<'_> {
                     "SELECT {columns} FROM nodes WHERE {KEY} AND updated <= $5
                      UNION ALL
                      SELECT {columns} FROM node_history
-                     WHERE {KEY} AND updated <= $5 AND ended > $5"
+                     WHERE {KEY} AND updated <= $5 AND ended > $5
+                     ORDER BY updated DESC"
                 ),
                 &[&self.space, &kind, &project, &key, &signed(at.0)],
                 row::node,
@@ -315,6 +317,45 @@ impl ReadTx for Tx<'_> {
             &[&self.space, &id.0.as_slice()],
             row::history,
         )
+    }
+
+    fn key_history(&self, project: &str, kind: Kind, key: &str) -> Result<Vec<Node>> {
+        let columns = row::NODE_COLUMNS;
+        let (kind, project, key) = (kind.as_str(), project.as_bytes(), key.as_bytes());
+        self.many(
+            &format!(
+                "SELECT {columns} FROM nodes WHERE {KEY}
+                 UNION ALL SELECT {columns} FROM node_history WHERE {KEY}"
+            ),
+            &[&self.space, &kind, &project, &key],
+            row::node,
+        )
+    }
+
+    fn edge_history(&self, src: NodeId, rel: &str, dst: NodeId) -> Result<Vec<Edge>> {
+        let columns = row::EDGE_COLUMNS;
+        self.many(
+            &format!(
+                "SELECT {columns} FROM edges WHERE space = $1 AND src = $2
+                 AND sha256(rel) = sha256($3::bytea) AND dst = $4 ORDER BY valid_from"
+            ),
+            &[
+                &self.space,
+                &src.0.as_slice(),
+                &rel.as_bytes(),
+                &dst.0.as_slice(),
+            ],
+            row::edge,
+        )
+    }
+
+    fn names_of(&self, node: NodeId) -> Result<Vec<String>> {
+        let rows = self.many(
+            "SELECT DISTINCT node, name FROM names WHERE space = $1 AND node = $2 ORDER BY name",
+            &[&self.space, &node.0.as_slice()],
+            row::name,
+        )?;
+        Ok(rows.into_iter().map(|it| it.name).collect())
     }
 
     fn edges(&self, filter: &EdgeFilter, when: When, n: usize) -> Result<Vec<Edge>> {
@@ -457,6 +498,15 @@ impl ReadTx for Tx<'_> {
                 "SELECT {columns} FROM events WHERE space = $1 AND seq > $2 ORDER BY seq LIMIT $3"
             ),
             &[&self.space, &signed(seq), &limit(n)],
+            row::event,
+        )
+    }
+
+    fn events_at(&self, hlc: Hlc) -> Result<Vec<EventRow>> {
+        let columns = row::EVENT_COLUMNS;
+        self.many(
+            &format!("SELECT {columns} FROM events WHERE space = $1 AND hlc = $2 ORDER BY seq"),
+            &[&self.space, &signed(hlc.0)],
             row::event,
         )
     }

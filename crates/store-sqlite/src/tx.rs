@@ -260,7 +260,8 @@ impl ReadTx for Tx<'_> {
                     "SELECT {columns} FROM nodes WHERE space = ?1 AND id = ?2 AND updated <= ?3
                      UNION ALL
                      SELECT {columns} FROM node_history
-                     WHERE space = ?1 AND id = ?2 AND updated <= ?3 AND ended > ?3"
+                     WHERE space = ?1 AND id = ?2 AND updated <= ?3 AND ended > ?3
+                     ORDER BY updated DESC"
                 ),
                 params![self.space(), id.0, row::signed(at.0)],
                 row::node,
@@ -288,7 +289,8 @@ impl ReadTx for Tx<'_> {
                     "SELECT {columns} FROM nodes WHERE {place} AND updated <= ?5
                      UNION ALL
                      SELECT {columns} FROM node_history
-                     WHERE {place} AND updated <= ?5 AND ended > ?5"
+                     WHERE {place} AND updated <= ?5 AND ended > ?5
+                     ORDER BY updated DESC"
                 ),
                 params![self.space(), kind.as_str(), project, key, row::signed(at.0)],
                 row::node,
@@ -353,6 +355,39 @@ impl ReadTx for Tx<'_> {
             ),
             params![self.space(), id.0],
             |row| Ok((row::node(row)?, Hlc(row::number(row, 11)?))),
+        )
+    }
+
+    fn key_history(&self, project: &str, kind: Kind, key: &str) -> Result<Vec<Node>> {
+        let columns = row::NODE_COLUMNS;
+        let place = "space = ?1 AND kind = ?2 AND project = ?3 AND key = ?4";
+        self.many(
+            &format!(
+                "SELECT {columns} FROM nodes WHERE {place}
+                 UNION ALL SELECT {columns} FROM node_history WHERE {place}"
+            ),
+            params![self.space(), kind.as_str(), project, key],
+            row::node,
+        )
+    }
+
+    fn edge_history(&self, src: NodeId, rel: &str, dst: NodeId) -> Result<Vec<Edge>> {
+        let columns = row::EDGE_COLUMNS;
+        self.many(
+            &format!(
+                "SELECT {columns} FROM edges
+                 WHERE space = ?1 AND src = ?2 AND rel = ?3 AND dst = ?4 ORDER BY valid_from"
+            ),
+            params![self.space(), src.0, rel, dst.0],
+            row::edge,
+        )
+    }
+
+    fn names_of(&self, node: NodeId) -> Result<Vec<String>> {
+        self.many(
+            "SELECT DISTINCT name FROM names WHERE space = ?1 AND node = ?2 ORDER BY name",
+            params![self.space(), node.0],
+            |it| it.get(0),
         )
     }
 
@@ -500,6 +535,15 @@ impl ReadTx for Tx<'_> {
                 row::signed(seq),
                 i64::try_from(limit).unwrap_or(i64::MAX)
             ],
+            row::event,
+        )
+    }
+
+    fn events_at(&self, hlc: Hlc) -> Result<Vec<EventRow>> {
+        let columns = row::EVENT_COLUMNS;
+        self.many(
+            &format!("SELECT {columns} FROM events WHERE space = ?1 AND hlc = ?2 ORDER BY seq"),
+            params![self.space(), row::signed(hlc.0)],
             row::event,
         )
     }

@@ -220,8 +220,17 @@ pub trait ReadTx {
     /// Every superseded revision of a node, oldest first, with the moment it ended.
     fn history(&self, id: NodeId) -> Result<Vec<(Node, kenning_core::Hlc)>>;
 
+    /// Every revision that was ever put under a key, current and superseded, of whatever node.
+    fn key_history(&self, project: &str, kind: kenning_core::Kind, key: &str) -> Result<Vec<Node>>;
+
     /// Edges by their ends, in the order of source, relation, target and beginning.
     fn edges(&self, filter: &EdgeFilter, when: When, limit: usize) -> Result<Vec<Edge>>;
+
+    /// Every state of one edge, ended ones too, oldest first.
+    fn edge_history(&self, src: NodeId, rel: &str, dst: NodeId) -> Result<Vec<Edge>>;
+
+    /// The names that a node is found by, in the order of their bytes.
+    fn names_of(&self, node: NodeId) -> Result<Vec<String>>;
 
     /// The passages of a node, in order.
     fn passages(&self, node: NodeId) -> Result<Vec<Passage>>;
@@ -245,6 +254,9 @@ pub trait ReadTx {
 
     /// Events after `seq`, in order.
     fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<EventRow>>;
+
+    /// The events of one moment, in the order of the log.
+    fn events_at(&self, hlc: kenning_core::Hlc) -> Result<Vec<EventRow>>;
 
     /// An event by its id.
     fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>>;

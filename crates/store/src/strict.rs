@@ -114,13 +114,17 @@ impl<'a, T: Deref<Target: ReadTx + 'a>> ReadTx for Strict<T> {
         fn nodes(filter: &NodeFilter, when: When, after: Option<NodeId>, limit: usize) -> Vec<Node>;
         fn count_nodes(filter: &NodeFilter) -> u64;
         fn history(id: NodeId) -> Vec<(Node, Hlc)>;
+        fn key_history(project: &str, kind: Kind, key: &str) -> Vec<Node>;
         fn edges(filter: &EdgeFilter, when: When, limit: usize) -> Vec<Edge>;
+        fn edge_history(src: NodeId, rel: &str, dst: NodeId) -> Vec<Edge>;
+        fn names_of(node: NodeId) -> Vec<String>;
         fn passages(node: NodeId) -> Vec<Passage>;
         fn find_names(text: &str, filter: &NodeFilter, limit: usize) -> Vec<NameHit>;
         fn vector(collection: &str, id: &str) -> Option<Vector>;
         fn vectors_since(collection: &str, seq: u64, limit: usize) -> Vec<Vector>;
         fn head() -> Option<HeadRow>;
         fn events_after(seq: u64, limit: usize) -> Vec<EventRow>;
+        fn events_at(hlc: Hlc) -> Vec<EventRow>;
         fn event_by_id(id: &Hash) -> Option<EventRow>;
         fn tile(level: u8, index: u64) -> Option<Hash>;
         fn checkpoint_at(seq: u64) -> Option<CheckpointRow>;

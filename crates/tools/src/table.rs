@@ -45,6 +45,7 @@ tools! {
     kg::KgSearchTags,
     kg::KgVectorSearch,
     kg::KgVectorUpsert,
+    kg::KgSyncStatus,
     kg::KgHealth,
     kg::KgHealthCheck,
     kg::KgCacheStats,

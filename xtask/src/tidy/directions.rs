@@ -66,10 +66,6 @@ const CRATES: &[(&str, May)] = &[
     ("kenning-items", Only(&["kenning-text", "kenning-core"])),
     // So that the query language runs over any graph, and a store cannot leak into what it means.
     ("kenning-cypher", Only(&[])),
-    // So that grammars, which are heavy to compile, are built once and nothing else with them.
-    ("kenning-grammars", Only(&[])),
-    // So that what a text says cannot depend on where it is kept.
-    ("kenning-code", Only(&["kenning-grammars"])),
     // So that nothing else is built anew when the runtime is, and no tool's code runs beside ours.
     (
         "kenning-sandbox",
@@ -104,6 +100,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-search",
             "kenning-embed",
             "kenning-memory",
+            "kenning-peers",
             "kenning-vault",
             "kenning-egress",
         ]),
@@ -118,6 +115,16 @@ const CRATES: &[(&str, May)] = &[
             "kenning-search",
             "kenning-cypher",
             "kenning-kernel",
+        ]),
+    ),
+    // So that an exchange between nodes can be simulated without a network, files or a clock.
+    (
+        "kenning-peers",
+        Only(&[
+            "kenning-text",
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
         ]),
     ),
     // One crate a wing, so that a wing cannot reach into another and is built without it.
@@ -191,7 +198,6 @@ const CRATES: &[(&str, May)] = &[
             "kenning-graph",
             "kenning-entities",
             "kenning-items",
-            "kenning-code",
             "kenning-vault",
             "kenning-egress",
             "kenning-kernel",
@@ -270,6 +276,16 @@ const CRATES: &[(&str, May)] = &[
         ]),
     ),
     (
+        "kenning-testing-peers",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-peers",
+            "kenning-testing-model",
+        ]),
+    ),
+    (
         "kenning-testing-model",
         Only(&[
             "kenning-core",
@@ -309,6 +325,7 @@ const TESTS_ONLY: &[&str] = &[
     "kenning-testing",
     "kenning-testing-postgres",
     "kenning-testing-model",
+    "kenning-testing-peers",
     "kenning-testing-mcp",
     "kenning-testing-wasm",
     "kenning-testing-disk",

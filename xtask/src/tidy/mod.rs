@@ -9,7 +9,6 @@ mod heads;
 mod modules;
 mod pages;
 mod report;
-mod rows;
 mod words;
 
 use crate::options::Options;
@@ -46,7 +45,6 @@ fn check() -> Result<(usize, Faults)> {
         heads::check(&tree),
         modules::check(&tree),
         pages::check(&tree),
-        rows::check(&tree),
     ];
     Ok((tree.0.len(), faults.concat()))
 }

@@ -41,11 +41,13 @@ pub fn survey_authors(tx: &dyn ReadTx, asked: &Verify<'_>) -> Result<Vec<Author>
     tx.scan(Table::Events, &mut |row| {
         let Row::Event(row) = row else { return Ok(()) };
         if let Some(event) = event::parse(&row) {
-            report.origin = report
-                .origin
-                .take()
-                .or_else(|| Origin::from_bytes(&row.sealed.origin));
-            authors.note(&row, &event);
+            let origin = Origin::from_bytes(&row.sealed.origin);
+            if report.origin.is_some() && origin.is_some() && report.origin != origin {
+                authors.note_foreign(&row);
+            } else {
+                report.origin = report.origin.take().or(origin);
+                authors.note(&row, &event);
+            }
         }
         Ok(())
     })?;
@@ -89,15 +91,7 @@ impl Authors {
             self.first = Some(row.author.clone());
             self.state(row, added, Vec::new());
         }
-        let signed = match self.signed.get_mut(&row.author) {
-            Some(signed) => signed,
-            None => self.signed.entry(row.author.clone()).or_default(),
-        };
-        if signed.n_events == 0 {
-            signed.first = row.seq;
-        }
-        signed.n_events += 1;
-        signed.last = row.seq;
+        self.note_foreign(row);
         let (mut added, mut revoked) = (Vec::new(), Vec::new());
         for change in &event.changes {
             match change {
@@ -109,6 +103,19 @@ impl Authors {
         if !added.is_empty() || !revoked.is_empty() {
             self.state(row, added, revoked);
         }
+    }
+
+    /// Notes who signed an event of another log. Whom it adds and revokes there says nothing here.
+    pub(super) fn note_foreign(&mut self, row: &EventRow) {
+        let signed = match self.signed.get_mut(&row.author) {
+            Some(signed) => signed,
+            None => self.signed.entry(row.author.clone()).or_default(),
+        };
+        if signed.n_events == 0 {
+            signed.first = row.seq;
+        }
+        signed.n_events += 1;
+        signed.last = row.seq;
     }
 
     fn state(&mut self, row: &EventRow, added: Vec<String>, revoked: Vec<String>) {

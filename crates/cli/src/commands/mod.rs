@@ -3,7 +3,6 @@
 mod audit;
 mod call;
 mod chores;
-mod code;
 mod doctor;
 mod hook;
 mod hook_server;
@@ -13,6 +12,7 @@ mod kiwi;
 mod koi;
 mod omi;
 mod omi_backup;
+mod peer;
 mod query;
 mod reindex;
 mod setup;
@@ -23,7 +23,6 @@ mod tour;
 mod trust;
 mod watch;
 
-pub(crate) use code::command as code_command;
 pub(crate) use hook::command as hook_command;
 pub use hook_server::HookServer;
 pub(crate) use kami::args::commands as kami_commands;
@@ -34,6 +33,7 @@ pub(crate) use kiwi::registry_command;
 pub(crate) use koi::commands as koi_commands;
 pub(crate) use omi::args::commands as omi_commands;
 pub(crate) use omi::run as run_omi;
+pub(crate) use peer::command as peer_command;
 pub(crate) use query::command as query_command;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
 pub(crate) use trust::command as trust_command;
@@ -72,7 +72,6 @@ pub(crate) fn run(
         "migrate" => store::migrate(host, settings, matches),
         "query" => query::run(host, settings, matches),
         "hook" => Ok(hook::run(host, settings, matches)),
-        "code" => code::run(host, settings, matches),
         "doctor" => doctor::run(host, settings),
         "reindex" => reindex::run(
             &*host.open(settings)?,
@@ -80,6 +79,7 @@ pub(crate) fn run(
             settings.json,
         ),
         "token" => token::run(host, settings, matches),
+        "peer" => peer::run(host, settings, matches),
         "setup" => setup::run(settings, matches),
         "tour" => tour::run(host, settings),
         "completions" => completions(matches),

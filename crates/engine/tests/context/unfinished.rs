@@ -21,7 +21,6 @@ impl Place {
     }
 
     fn intents(&self) -> usize {
-        self.kernel.later().flush();
         let read = self
             .kernel
             .log()

@@ -34,6 +34,7 @@ mod koi_web;
 mod names;
 mod omi;
 mod pasted;
+mod peers;
 mod postgres;
 mod processes;
 mod sensors;

@@ -21,7 +21,7 @@ impl FileForm for VaultForm {
     }
 
     fn forget(&self, tx: &mut Tx<'_>, file: &FileNode) -> Result<()> {
-        VAULT_CARDS.unset(tx, &file.key)
+        tx.unset(VAULT_CARDS, &file.key)
     }
 }
 

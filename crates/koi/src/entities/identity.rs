@@ -12,16 +12,16 @@ use crate::Koi;
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Kind, Result};
 use kenning_entities::names::normalized;
-use kenning_kernel::{Bucket, Caller, Mark, Scope};
+use kenning_kernel::{Caller, Scope};
 use kenning_store::{Node, ReadTx, When};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Merges, by the URI of the merged entity.
-const MERGED: Bucket<Row> = Bucket::new("entities/merged");
-/// Which label does not mean whom: the URI, a line end, the label's key.
-pub(super) const VETOES: Bucket<Mark> = Bucket::new("entities/vetoes");
+const MERGED: &str = "entities/merged";
+/// Vetoes: the URI, a line feed, the label's key.
+pub(super) const VETOES: &str = "entities/vetoes";
 
 /// One entity that was merged into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,9 @@ pub(super) fn put_merge(tx: &mut Tx<'_>, merge: &NewMerge) -> Result<()> {
         into: into.clone(),
         name: name.clone(),
     };
-    MERGED.set(tx, uri, &row)?;
+    let bytes = serde_json::to_vec(&row)
+        .map_err(|error| Error::internal("a merge cannot be serialized").because(error))?;
+    tx.set(MERGED, uri, &bytes)?;
     count_said(tx)?;
     let data = json!({ "uri": uri, "name": name, "into": into });
     tx.record(proof::MERGED, data).map(drop)
@@ -106,16 +108,28 @@ pub(super) fn merged_uris(tx: &dyn ReadTx) -> Result<BTreeMap<String, String>> {
 
 /// The entity that a URI was merged into.
 pub(super) fn merged_into(tx: &dyn ReadTx, uri: &str) -> Result<Option<String>> {
-    Ok(MERGED.get(tx, uri)?.map(|it| it.into))
+    let bytes = tx.get(MERGED, uri)?;
+    bytes.map(|it| Ok(row(uri, &it)?.into)).transpose()
+}
+
+fn row(uri: &str, bytes: &[u8]) -> Result<Row> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        Error::corrupt(format!("the merge of `{uri}` cannot be read")).because(error)
+    })
 }
 
 fn rows(tx: &dyn ReadTx) -> Result<Vec<(String, Row)>> {
-    MERGED.list(tx)
+    let mut all = Vec::new();
+    for (uri, bytes) in tx.list(MERGED)? {
+        let row = row(&uri, &bytes)?;
+        all.push((uri, row));
+    }
+    Ok(all)
 }
 
 /// Whether a label has a veto for this entity.
 pub(super) fn is_vetoed(tx: &dyn ReadTx, key: &str, uri: &str) -> Result<bool> {
-    VETOES.has(tx, &veto_key(uri, key))
+    Ok(tx.get(VETOES, &veto_key(uri, key))?.is_some())
 }
 
 fn veto_key(uri: &str, label_key: &str) -> String {
@@ -193,7 +207,7 @@ impl Koi {
                     }
                 });
             };
-            MERGED.unset(tx, &uri)?;
+            tx.unset(MERGED, &uri)?;
             count_said(tx)?;
             let data = json!({ "uri": uri, "name": row.name, "from": row.into });
             tx.record(proof::UNMERGED, data)?;
@@ -250,7 +264,7 @@ impl Koi {
         };
         self.kernel.log().write(space, move |tx| {
             let key = veto_key(&uri, &label);
-            let is_there = VETOES.has(&**tx, &key)?;
+            let is_there = tx.get(VETOES, &key)?.is_some();
             let data = json!({ "label": label, "uri": uri });
             match (is_undone, is_there) {
                 (false, true) => return Ok(()),
@@ -258,7 +272,7 @@ impl Koi {
                     if by_uri(&**tx, &uri)?.is_none() {
                         return Err(Error::not_found("entity", uri));
                     }
-                    VETOES.set(tx, &key, &Mark)?;
+                    tx.set(VETOES, &key, b"1")?;
                     tx.record(proof::VETOED, data)?;
                 }
                 (true, false) => {
@@ -266,7 +280,7 @@ impl Koi {
                         .hint("`kenning koi merged` lists vetoes too"));
                 }
                 (true, true) => {
-                    VETOES.unset(tx, &key)?;
+                    tx.unset(VETOES, &key)?;
                     tx.record(proof::VETO_UNDONE, data)?;
                 }
             }
@@ -288,7 +302,7 @@ impl Koi {
                     into: row.into,
                 });
             }
-            for key in VETOES.keys(tx)? {
+            for (key, _) in tx.list(VETOES)? {
                 if let Some((uri, label)) = key.split_once('\n') {
                     all.vetoes.push(Veto {
                         label: label.to_owned(),

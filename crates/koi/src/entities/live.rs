@@ -60,9 +60,10 @@ impl Live {
         of: String,
     ) -> Result<(Self, Vec<(String, Stated)>)> {
         let mut graph = Graph::new(Arc::clone(ontology));
-        // A row of another version is none: the note is read again.
-        let known = STATED.list_readable(tx)?.into_iter();
-        let mut known: HashMap<String, Stated> = known.collect();
+        let mut known: HashMap<String, Stated> = HashMap::new();
+        for (path, bytes) in tx.list(STATED)? {
+            known.insert(path, Stated::from_bytes(&bytes).unwrap_or_default());
+        }
         let mut stated = Vec::new();
         for doc in &library.docs {
             let path = path_of(doc);
@@ -124,7 +125,8 @@ impl Live {
         for path in &paths {
             let now = match library.note(path) {
                 Some(doc) => {
-                    let before = STATED.get_readable(tx, path)?;
+                    let before = tx.get(STATED, path)?;
+                    let before = before.and_then(|it| Stated::from_bytes(&it));
                     stated_by(tx, ontology, version, doc, before)?
                 }
                 None => None,

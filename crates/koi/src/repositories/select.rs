@@ -1,6 +1,4 @@
-//! Which files of a repository are documents: those that the KOI servers read, and those whose symbols can be.
-
-use kenning_code::Language;
+//! Which files of a repository are documents: exactly those that the KOI servers read.
 
 /// What such files end in.
 const EXTENSIONS: &[&str] = &[
@@ -38,15 +36,11 @@ pub(super) fn file_type(path: &str) -> Option<&str> {
     if NAMES.contains(&name) {
         return Some(name);
     }
-    if name == "go.mod" {
-        return Some(name);
-    }
     let (stem, extension) = name.rsplit_once('.')?;
     let known = EXTENSIONS
         .iter()
         .find(|it| extension.eq_ignore_ascii_case(it));
-    let code = Language::of_path(name).map(|_| extension);
-    known.copied().or(code).filter(|_| !stem.is_empty())
+    known.copied().filter(|_| !stem.is_empty())
 }
 
 /// A blob of a tree.
@@ -146,9 +140,7 @@ mod tests {
             ("Dockerfile", Some("Dockerfile")),
             ("a/Makefile", Some("Makefile")),
             (".eslintrc.json", Some("json")),
-            ("src/main.rs", Some("rs")),
-            ("go.mod", Some("go.mod")),
-            ("src/a.zig", None),
+            ("src/main.rs", None),
             ("image.png", None),
             (".github/workflows/ci.yml", None),
             ("web/node_modules/x/index.js", None),

@@ -59,8 +59,7 @@ impl Mutator {
     }
 
     fn pick<'a>(&mut self, items: &[&'a str]) -> &'a str {
-        let at = self.below(items.len());
-        items[at]
+        *self.0.pick::<&'a str>(items)
     }
 
     /// A body, and the name of what was done to it.

@@ -25,7 +25,7 @@ impl State {
         let then = self.history.values();
         let then = then.filter(|(node, ended)| node.updated <= at && *ended > at);
         let mut all: Vec<&Node> = now.chain(then.map(|it| &it.0)).collect();
-        all.sort_by_key(|it| it.id);
+        all.sort_by_key(|it| (it.id, std::cmp::Reverse(it.updated)));
         all
     }
 }
@@ -79,6 +79,24 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
     fn history(&self, id: NodeId) -> Result<Vec<(Node, Hlc)>> {
         let of_it = self.state().history.range((id, 0)..=(id, u64::MAX));
         Ok(of_it.map(|it| it.1.clone()).collect())
+    }
+
+    fn key_history(&self, project: &str, kind: Kind, key: &str) -> Result<Vec<Node>> {
+        let same = |it: &&Node| it.project == project && it.kind == kind && it.key == key;
+        let now = self.state().nodes.values();
+        let then = self.state().history.values().map(|it| &it.0);
+        Ok(now.chain(then).filter(same).cloned().collect())
+    }
+
+    fn edge_history(&self, src: NodeId, rel: &str, dst: NodeId) -> Result<Vec<Edge>> {
+        let all = self.state().edges.values();
+        let same = all.filter(|it| it.src == src && it.rel == rel && it.dst == dst);
+        Ok(same.cloned().collect())
+    }
+
+    fn names_of(&self, node: NodeId) -> Result<Vec<String>> {
+        let all = self.state().names.keys().filter(|it| it.0 == node);
+        Ok(all.map(|it| it.1.clone()).collect())
     }
 
     fn edges(&self, filter: &EdgeFilter, when: When, limit: usize) -> Result<Vec<Edge>> {
@@ -156,6 +174,11 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
     fn events_after(&self, seq: u64, limit: usize) -> Result<Vec<EventRow>> {
         let all = self.state().events.values().filter(|it| it.seq > seq);
         Ok(all.take(limit).cloned().collect())
+    }
+
+    fn events_at(&self, hlc: Hlc) -> Result<Vec<EventRow>> {
+        let all = self.state().events.values().filter(|it| it.hlc == hlc);
+        Ok(all.cloned().collect())
     }
 
     fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>> {

@@ -2,6 +2,8 @@
 
 use super::{ask, example_files, generate, refusal, shop};
 use crate::shapes;
+use kenning_core::Did;
+use kenning_engine::NewPeer;
 use kenning_testing::Fixture;
 use kenning_tools::{Selection, TOOLS, Toolset};
 use serde_json::{Value, json};
@@ -101,6 +103,12 @@ fn the_contract_s_own_complaints() {
 fn every_answer_has_the_shape_of_the_contract_s_example() {
     let fixture = shop();
     generate(&fixture);
+    let peer = NewPeer {
+        did: Some(Did::of_key(&[7; 32])),
+        ..NewPeer::default()
+    };
+    let engine = fixture.board.engine();
+    engine.add_peer(&fixture.owner(), peer).unwrap();
     let upsert =
         json!({ "id": "doc-123", "vector": vec![0.1; 1_536], "metadata": { "title": "x" } });
     for (tool, arguments) in [
@@ -128,11 +136,33 @@ fn every_answer_has_the_shape_of_the_contract_s_example() {
             json!({ "query": "token", "hybrid": true, "includeVectors": true, "minScore": 0.01 }),
         ),
         ("kg_cache_stats", json!({})),
+        ("kg_sync_status", json!({ "detailed": true })),
     ] {
         let answer = ask(&fixture, tool, arguments);
         let faults = shapes::lacks(&shapes::kg_answer(tool), &answer, tool);
         assert_eq!(faults, Vec::<String>::new(), "{answer:#}");
     }
+}
+
+#[test]
+fn the_state_of_one_peer_is_told_and_an_unknown_one_is_not_found() {
+    let fixture = shop();
+    let none = ask(&fixture, "kg_sync_status", json!({}));
+    assert_eq!(none["data"]["summary"]["totalPeers"], 0);
+    assert_eq!(none["data"]["serviceStatus"]["syncInterval"], 300_000);
+    let peer = NewPeer {
+        did: Some(Did::of_key(&[7; 32])),
+        ..NewPeer::default()
+    };
+    let engine = fixture.board.engine();
+    let peer = engine.add_peer(&fixture.owner(), peer).unwrap();
+    let one = ask(&fixture, "kg_sync_status", json!({ "peerId": peer.id }));
+    assert_eq!(one["data"]["peer"]["status"], "disconnected");
+    assert_eq!(one["data"]["serviceStatus"]["running"], false);
+    assert_eq!(
+        refusal(&fixture, "kg_sync_status", json!({ "peerId": "peer-x" })),
+        "Peer not found: peer-x"
+    );
 }
 
 #[test]

@@ -1,0 +1,976 @@
+//! Events of other logs: appended as they are, and applied by one event of this log.
+//!
+//! A foreign event keeps its bytes, its id and its author's signature, and gets a place in this log.
+//! What it changes is decided by rules that do not depend on the order in which events arrive, so that
+//! all nodes with the same events have the same rows:
+//!
+//! - Of all writes of a row the one with the latest time holds, and of several at one moment the one
+//!   whose author's identifier is the greatest. A removal is a write.
+//! - Of all nodes that were ever put under one key, only the one with the latest write can be current:
+//!   two nodes that both made a note of one name have one note, and the other is in the history.
+//!
+//! A revision that loses is kept in the history. [`Tx::merge`] records what it changed as one event
+//! ([`Change::Apply`]), which [`crate::verify`] replays; the foreign events themselves change nothing.
+
+use super::Tx;
+use crate::event::{self, Change, Event, LOST_REVISION, SignedRow};
+use crate::identity::{LogId, Origin, is_shared_bucket};
+use crate::merkle::leaf_hash;
+use crate::tx::{CHECKPOINT_EVERY, Passages};
+use kenning_core::{Did, Error, Hash, Hlc, Kind, NodeId, Result};
+use kenning_store::{
+    Edge, EventRow, Node, Row, TileRow, Vector, When, hash_of_names, hash_of_pair,
+};
+use serde_json::{Value, json};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+
+/// The event that applies events of other logs.
+pub const SYNC_APPLIED: &str = "SyncApplied";
+
+/// When rows were last written, as far as the rows themselves do not say it.
+const STAMPS: &str = "sync/rows";
+
+/// The most conflicts that one merge reports by name.
+const CONFLICTS_MAX: usize = 256;
+
+/// An event of another log with the rows that it put, as far as its sender still has them.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    row: EventRow,
+    event: Event,
+    origin: Origin,
+    rows: Vec<Row>,
+}
+
+impl Foreign {
+    /// Checks an event and its rows by themselves: id, signature, data, and that every row is one that the
+    /// event put.
+    ///
+    /// # Errors
+    /// Corrupt if something does not match.
+    pub fn check(row: EventRow, rows: Vec<Row>) -> Result<Self> {
+        let event = event::check(&row)?;
+        let bad = |what: &str| Error::corrupt(format!("event {}: {what}", row.id));
+        let origin = Origin::from_bytes(&row.sealed.origin);
+        let origin = origin.ok_or_else(|| bad("it does not say which log it belongs to"))?;
+        let mut names: BTreeMap<NodeId, Vec<&str>> = BTreeMap::new();
+        for it in &rows {
+            let is_put = match it {
+                Row::Node(node) => {
+                    let (id, hash) = (node.id, node.hash);
+                    node.canonical_hash() == hash
+                        && event.changes.iter().any(|it| {
+                            matches!(it, Change::PutNode { id: of, hash: put, .. } if (*of, *put) == (id, hash))
+                        })
+                }
+                Row::Edge(edge) => {
+                    edge.canonical_hash() == edge.hash
+                        && event.changes.iter().any(|it| {
+                            matches!(it, Change::PutEdge { src, rel, dst, hash }
+                                if (src, rel, dst, hash) == (&edge.src, &edge.rel, &edge.dst, &edge.hash))
+                        })
+                }
+                Row::Name(name) => {
+                    names.entry(name.node).or_default().push(&name.name);
+                    true
+                }
+                Row::Vector(it) => {
+                    let row = SignedRow::Vector(it.collection.clone(), it.id.clone());
+                    puts_row(&event, &row, Some(it.canonical_hash()))
+                }
+                Row::Kv(it) => {
+                    let row = SignedRow::Pair(it.bucket.clone(), it.key.clone());
+                    is_shared_bucket(&it.bucket)
+                        && puts_row(&event, &row, Some(hash_of_pair(&it.bucket, &it.key, &it.value)))
+                }
+                _ => false,
+            };
+            if !is_put {
+                return Err(bad("a row is not what the event put"));
+            }
+        }
+        for (node, names) in names {
+            if !puts_row(&event, &SignedRow::Names(node), hash_of_names(names)) {
+                return Err(bad("the names of a node are not what the event put"));
+            }
+        }
+        Ok(Self {
+            row,
+            event,
+            origin,
+            rows,
+        })
+    }
+
+    /// Its id.
+    pub fn id(&self) -> Hash {
+        self.row.id
+    }
+
+    /// The event.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// The log and the space that it was written to.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The nodes that it put.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.rows.iter().filter_map(|it| match it {
+            Row::Node(node) => Some(node),
+            _ => None,
+        })
+    }
+
+    fn node(&self, id: NodeId, hash: &Hash) -> Option<&Node> {
+        self.nodes().find(|it| it.id == id && it.hash == *hash)
+    }
+}
+
+fn puts_row(event: &Event, row: &SignedRow, hash: Option<Hash>) -> bool {
+    event.changes.iter().any(
+        |it| matches!(it, Change::PutRow { row: of, hash: put } if of == row && Some(*put) == hash),
+    )
+}
+
+/// One entry of another node's log, in its order.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// An event that came without its content: it is here already, or is not shared.
+    Id(Hash),
+    /// An event with its content.
+    Event(Box<Foreign>),
+}
+
+impl Entry {
+    /// The event's id.
+    pub fn id(&self) -> Hash {
+        match self {
+            Self::Id(id) => *id,
+            Self::Event(event) => event.id(),
+        }
+    }
+}
+
+/// What to merge.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The entries, in the order of the log that they came from.
+    pub entries: Vec<Entry>,
+    /// The passages of nodes in it, by the node's hash.
+    pub passages: HashMap<Hash, Passages>,
+    /// For each log, the last event in this log's order that the sender was seen to have.
+    pub seen: BTreeMap<String, u64>,
+    /// Whether authors that this log does not name are added to it.
+    pub accepts_authors: bool,
+}
+
+/// Two writes of one node, neither of which had seen the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The node of the write that lost.
+    pub node: NodeId,
+    /// Its kind and key.
+    pub kind: Kind,
+    /// See above.
+    pub key: String,
+    /// The event that holds.
+    pub winner: Hash,
+    /// Its author.
+    pub winner_author: String,
+    /// The event that lost.
+    pub loser: Hash,
+    /// Its author.
+    pub loser_author: String,
+}
+
+impl Conflict {
+    /// As the data of an event.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "nodeId": self.node.to_string(), "nodeType": self.kind.as_str(), "key": self.key,
+            "winner": self.winner.to_string(), "winnerAuthor": self.winner_author,
+            "loser": self.loser.to_string(), "loserAuthor": self.loser_author,
+            "rule": "the later time wins, then the greater author",
+        })
+    }
+}
+
+/// What became of a batch.
+#[derive(Clone, Debug, Default)]
+pub struct Merged {
+    /// Events that were appended.
+    pub n_events: u64,
+    /// Rows that changed.
+    pub n_rows: u64,
+    /// Events that were refused: author and reason.
+    pub refused: Vec<(Hash, String, String)>,
+    /// Conflicts that were found, at most a few hundred.
+    pub conflicts: Vec<Conflict>,
+    /// Nodes that are others now: put or removed.
+    pub nodes: Vec<NodeId>,
+    /// As [`Batch::seen`], after it.
+    pub seen: BTreeMap<String, u64>,
+}
+
+/// When a row was last written.
+#[derive(Clone, Debug)]
+struct Stamp {
+    hlc: Hlc,
+    author: String,
+    is_removed: bool,
+}
+
+impl Stamp {
+    fn to_bytes(&self) -> Vec<u8> {
+        let removed = if self.is_removed { "-" } else { "+" };
+        format!("{removed} {} {}", self.hlc.0, self.author).into_bytes()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut parts = std::str::from_utf8(bytes).ok()?.splitn(3, ' ');
+        let is_removed = parts.next()? == "-";
+        let hlc = Hlc(parts.next()?.parse().ok()?);
+        let author = parts.next()?.to_owned();
+        Some(Self {
+            hlc,
+            author,
+            is_removed,
+        })
+    }
+}
+
+/// The key of a row that has no time of its own.
+fn stamp_key(row: &SignedRow) -> String {
+    match row {
+        SignedRow::Vector(collection, id) => format!("v {} {collection} {id}", collection.len()),
+        SignedRow::Pair(bucket, key) => format!("p {bucket} {key}"),
+        SignedRow::Passages(id) | SignedRow::Names(id) => format!("r {id}"),
+    }
+}
+
+impl Tx<'_> {
+    /// Appends events of another log and applies them. Events that are here already are skipped;
+    /// those of authors that this log does not name, or has revoked, are refused.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn merge(&mut self, batch: Batch) -> Result<Merged> {
+        let mut merged = Merged {
+            seen: batch.seen,
+            ..Merged::default()
+        };
+        let is_new = self.append_all(&batch.entries, batch.accepts_authors, &mut merged)?;
+        for (entry, is_new) in batch.entries.iter().zip(is_new) {
+            if let Some(row) = self.raw.event_by_id(&entry.id())?
+                && let Some(origin) = Origin::from_bytes(&row.sealed.origin)
+            {
+                let seen = merged.seen.entry(origin.log.to_string()).or_default();
+                *seen = (*seen).max(row.seq);
+            }
+            if let (true, Entry::Event(foreign)) = (is_new, entry) {
+                self.apply(foreign, &batch.passages, &mut merged)?;
+            }
+        }
+        if merged.n_events == 0 {
+            return Ok(merged);
+        }
+        let before = self.head.seq - merged.n_events;
+        self.at = self.clock.tick(self.head.hlc);
+        let data = json!({
+            "eventsApplied": merged.n_events, "rowsChanged": merged.n_rows,
+            "conflicts": merged.conflicts.len(),
+        });
+        self.record(SYNC_APPLIED, data)?;
+        for conflict in &merged.conflicts {
+            self.record("ConflictDetected", conflict.to_json())?;
+        }
+        if before / CHECKPOINT_EVERY != self.head.seq / CHECKPOINT_EVERY {
+            self.checkpoint()?;
+        }
+        Ok(merged)
+    }
+
+    /// Appends what is new and permitted, and says which entries that was.
+    fn append_all(
+        &mut self,
+        entries: &[Entry],
+        accepts_authors: bool,
+        merged: &mut Merged,
+    ) -> Result<Vec<bool>> {
+        let mut newest: HashMap<LogId, Hash> = HashMap::new();
+        let mut is_new = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Entry::Event(foreign) = entry else {
+                is_new.push(false);
+                continue;
+            };
+            if self.raw.event_by_id(&foreign.row.id)?.is_some() {
+                is_new.push(false);
+                continue;
+            }
+            if let Some(why) = self.why_refused(foreign, accepts_authors)? {
+                let author = foreign.row.author.clone();
+                merged.refused.push((foreign.row.id, author, why));
+                is_new.push(false);
+                continue;
+            }
+            // A log begins with an event of its own.
+            if self.head.seq == 0 {
+                self.record("SyncStarted", Value::Null)?;
+            }
+            self.append_foreign(&foreign.row, foreign.origin.log, &mut newest)?;
+            merged.n_events += 1;
+            is_new.push(true);
+        }
+        Ok(is_new)
+    }
+
+    fn why_refused(&mut self, foreign: &Foreign, accepts_authors: bool) -> Result<Option<String>> {
+        let author = &foreign.event.author;
+        if foreign.origin.space != self.space.as_str() {
+            return Ok(Some(format!(
+                "it belongs to the space `{}`",
+                foreign.origin.space
+            )));
+        }
+        if foreign.origin.log == self.identity.id && self.head.seq > 0 {
+            return Ok(Some("it claims to be of this log".to_owned()));
+        }
+        if self.identity.revoked.contains(author.as_str()) {
+            return Ok(Some("its author was revoked".to_owned()));
+        }
+        if !self.identity.authors.contains(author.as_str()) {
+            if !accepts_authors {
+                return Ok(Some("its author is not known here".to_owned()));
+            }
+            self.add_author(author);
+        }
+        let wall = self.clock.now_ms();
+        if foreign.row.hlc.ms() > wall.saturating_add(super::log::Clock::DRIFT_MAX_MS) {
+            return Ok(Some(
+                "it is dated more than a day after the clock of this machine".to_owned(),
+            ));
+        }
+        Ok(None)
+    }
+
+    fn append_foreign(
+        &mut self,
+        row: &EventRow,
+        log: LogId,
+        newest: &mut HashMap<LogId, Hash>,
+    ) -> Result<()> {
+        let row = EventRow {
+            seq: self.head.seq + 1,
+            ..row.clone()
+        };
+        self.raw.append_event(&row)?;
+        let mut tiles = Vec::new();
+        self.frontier
+            .push(leaf_hash(&row.id.0), |height, index, hash| {
+                if height % 8 == 0 {
+                    let level = u8::try_from(height / 8).unwrap_or(u8::MAX);
+                    tiles.push(TileRow { level, index, hash });
+                }
+            });
+        tiles.iter().try_for_each(|tile| self.raw.put_tile(tile))?;
+        self.head.seq = row.seq;
+        self.head.hlc = self.head.hlc.max(row.hlc);
+        let before = newest.insert(log, row.id);
+        let is_followed = |it: &Hash| row.parents.contains(it) || Some(*it) == before;
+        self.head.tips.retain(|it| !is_followed(it));
+        self.head.tips.push(row.id);
+        self.n_events += 1;
+        Ok(())
+    }
+
+    /// Applies one event.
+    fn apply(
+        &mut self,
+        foreign: &Foreign,
+        passages: &HashMap<Hash, Passages>,
+        merged: &mut Merged,
+    ) -> Result<()> {
+        let mark = self.changes.len();
+        let event = foreign.row.id;
+        self.changes.push(Change::Apply { event });
+        for (n, change) in foreign.event.changes.iter().enumerate() {
+            match change {
+                Change::PutNode { id, hash, .. } => {
+                    if let Some(node) = foreign.node(*id, hash) {
+                        self.merge_node(foreign, node.clone(), passages, merged)?;
+                    }
+                }
+                Change::RemoveNode { id } => self.merge_removal(foreign, *id, merged)?,
+                Change::PutEdge {
+                    src,
+                    rel,
+                    dst,
+                    hash,
+                } => {
+                    let is_it =
+                        |it: &&Edge| (&it.src, &it.rel, &it.dst, &it.hash) == (src, rel, dst, hash);
+                    let edges = foreign.rows.iter().filter_map(|it| match it {
+                        Row::Edge(edge) => Some(edge),
+                        _ => None,
+                    });
+                    if let Some(edge) = edges.into_iter().find(is_it) {
+                        self.merge_edge(foreign, edge.clone())?;
+                    }
+                }
+                Change::EndEdge { src, rel, dst } => {
+                    self.merge_edge_end(foreign, *src, rel, *dst)?;
+                }
+                Change::PutRow { row, .. } | Change::RemoveRow { row } => {
+                    // Of several changes of one row in one event only the last ever held.
+                    let later = foreign.event.changes.iter().skip(n + 1);
+                    if later.into_iter().any(|it| is_about_row(it, row)) {
+                        continue;
+                    }
+                    let is_removed = matches!(change, Change::RemoveRow { .. });
+                    self.merge_row(foreign, row, is_removed)?;
+                }
+                Change::AddAuthor { .. } | Change::RevokeAuthor { .. } => {}
+                Change::ResetClock | Change::Apply { .. } | Change::KeepRevision { .. } => {}
+            }
+        }
+        if foreign.row.kind == "AuthorRotated" {
+            self.follow_rotation(&foreign.event);
+        }
+        let n_rows = self.changes.len() - mark - 1;
+        if n_rows == 0 {
+            self.changes.truncate(mark);
+        }
+        merged.n_rows += n_rows as u64;
+        Ok(())
+    }
+
+    /// A node has a new key: the old one says so itself.
+    fn follow_rotation(&mut self, event: &Event) {
+        let added: Vec<Did> = event
+            .changes
+            .iter()
+            .filter_map(|it| match it {
+                Change::AddAuthor { author } => Some(author.clone()),
+                _ => None,
+            })
+            .collect();
+        for author in added {
+            if !self.identity.revoked.contains(author.as_str()) {
+                self.add_author(&author);
+            }
+        }
+        let is_itself =
+            |it: &Change| matches!(it, Change::RevokeAuthor { author } if *author == event.author);
+        if event.changes.iter().any(is_itself) {
+            self.revoke_author(&event.author);
+        }
+    }
+
+    /// The event of this log that made a row what it is, by the moment of the row.
+    fn writer_of(&self, at: Hlc, is_about: impl Fn(&Change) -> bool) -> Result<Option<EventRow>> {
+        let events = self.raw.events_at(at)?;
+        Ok(events.into_iter().find(|row| {
+            event::parse(row).is_some_and(|it| {
+                it.changes.iter().any(&is_about)
+                    && !it
+                        .changes
+                        .iter()
+                        .any(|it| matches!(it, Change::Apply { .. }))
+            })
+        }))
+    }
+
+    /// Whether a foreign event is later than a write at that moment.
+    fn is_later(
+        &self,
+        foreign: &Foreign,
+        than: Hlc,
+        is_about: impl Fn(&Change) -> bool,
+    ) -> Result<bool> {
+        Ok(match foreign.row.hlc.cmp(&than) {
+            Ordering::Greater => true,
+            Ordering::Less => false,
+            Ordering::Equal => {
+                // Changes of one event come one after the other.
+                let is_later =
+                    |it: EventRow| it.id == foreign.row.id || foreign.row.author > it.author;
+                self.writer_of(than, is_about)?.is_none_or(is_later)
+            }
+        })
+    }
+
+    fn merge_node(
+        &mut self,
+        foreign: &Foreign,
+        mut node: Node,
+        passages: &HashMap<Hash, Passages>,
+        merged: &mut Merged,
+    ) -> Result<()> {
+        let (id, at) = (node.id, foreign.row.hlc);
+        let current = self.raw.node(id, When::Now)?;
+        let history = self.raw.history(id)?;
+        let others = self
+            .raw
+            .key_history(&node.project, node.kind, &node.key)?
+            .into_iter()
+            .filter(|it| it.id != id);
+        let others: Vec<Node> = others.collect();
+        let strongest_at = others.iter().map(|it| it.updated).max();
+        let is_strongest = |it: &Node| Some(it.updated) == strongest_at;
+        let mut strongest = None;
+        let mut wins_key = true;
+        for other in others.into_iter().filter(is_strongest) {
+            let (of, hash) = (other.id, other.hash);
+            if !self.is_later(foreign, other.updated, |it| puts_node(it, of, &hash))? {
+                wins_key = false;
+                strongest = Some(other);
+            }
+        }
+        let is_displaced = self.raw.get(STAMPS, &displaced(id))?.is_some();
+        let about = |it: &Change| touches_node(it, id);
+        // The latest write of this node, and whether this event is later.
+        let latest = match &current {
+            Some(current) => Some(current.updated),
+            None => self.latest_of_absent(id, &history)?,
+        };
+        let wins_id = match latest {
+            None => true,
+            Some(latest) => self.is_later(foreign, latest, about)?,
+        };
+        // Nobody else may be current under this key if this is the later write of it.
+        if wins_key
+            && let Some(other) =
+                self.raw
+                    .node_by_key(&node.project, node.kind, &node.key, When::Now)?
+            && other.id != id
+        {
+            self.note_conflict(foreign, &other, false, merged)?;
+            self.displace(&other, at, merged)?;
+        }
+        node.created = current
+            .as_ref()
+            .map(|it| it.created)
+            .or_else(|| history.iter().map(|it| it.0.created).min())
+            .unwrap_or(at);
+        node.updated = at;
+        if !wins_id || !wins_key {
+            let against = if wins_id {
+                strongest.as_ref()
+            } else {
+                current.as_ref()
+            };
+            if let Some(against) = against
+                && against.hash != node.hash
+            {
+                self.note_conflict(foreign, against, true, merged)?;
+            }
+            let ended = if wins_id {
+                strongest.map(|it| it.updated)
+            } else {
+                latest
+            };
+            self.keep_revision(node, &history, ended.unwrap_or(at).max(at))?;
+            // It is this node's latest write all the same, so what it was before is gone.
+            if wins_id && let Some(current) = current {
+                self.displace(&current, at, merged)?;
+            } else if wins_id {
+                self.raw.set(STAMPS, &displaced(id), b"")?;
+            }
+            return Ok(());
+        }
+        if let Some(current) = &current {
+            if current.hash != node.hash {
+                self.note_conflict(foreign, current, false, merged)?;
+            }
+            self.state.remove_node(id, &current.hash);
+        }
+        let held = history.iter().map(|it| it.0.rev);
+        let last_rev = held.filter(|it| *it < LOST_REVISION).max().unwrap_or(0);
+        node.rev = current.as_ref().map_or(last_rev, |it| it.rev) + 1;
+        if is_displaced {
+            self.raw.unset(STAMPS, &displaced(id))?;
+        }
+        self.state.add_node(id, &node.hash);
+        self.raw.put_node(&node)?;
+        self.changes.push(Change::PutNode {
+            id,
+            rev: node.rev,
+            hash: node.hash,
+        });
+        merged.nodes.push(id);
+        match passages.get(&node.hash) {
+            Some(passages) => self.put_hashed_passages(id, passages),
+            None => self.put_passages(id, &[]),
+        }
+    }
+
+    /// Takes a node away because another one has its key, or because its latest write lost its key.
+    fn displace(&mut self, node: &Node, at: Hlc, merged: &mut Merged) -> Result<()> {
+        self.state.remove_node(node.id, &node.hash);
+        self.raw.remove_node(node.id, at)?;
+        self.raw.set(STAMPS, &displaced(node.id), b"")?;
+        self.changes.push(Change::RemoveNode { id: node.id });
+        merged.nodes.push(node.id);
+        Ok(())
+    }
+
+    fn keep_revision(&mut self, mut node: Node, history: &[(Node, Hlc)], ended: Hlc) -> Result<()> {
+        if history
+            .iter()
+            .any(|it| (it.0.updated, it.0.hash) == (node.updated, node.hash))
+        {
+            return Ok(());
+        }
+        let lost = history.iter().map(|it| it.0.rev + 1);
+        node.rev = lost.max().unwrap_or(0).max(LOST_REVISION);
+        self.changes.push(Change::KeepRevision {
+            id: node.id,
+            rev: node.rev,
+            hash: node.hash,
+            ended,
+        });
+        self.raw.load(&Row::History(node, ended))
+    }
+
+    fn note_conflict(
+        &mut self,
+        foreign: &Foreign,
+        other: &Node,
+        is_lost: bool,
+        merged: &mut Merged,
+    ) -> Result<()> {
+        let (id, hash) = (other.id, other.hash);
+        let Some(writer) = self.writer_of(other.updated, |it| puts_node(it, id, &hash))? else {
+            return Ok(());
+        };
+        let origin = Origin::from_bytes(&writer.sealed.origin);
+        let log = origin.as_ref().map(|it| it.log);
+        // One log is written in one order, and whoever had seen the other write meant to replace it.
+        if log == Some(foreign.origin.log) {
+            return Ok(());
+        }
+        let log = log.map(|it| it.to_string()).unwrap_or_default();
+        let had_seen = merged.seen.get(&log).is_some_and(|it| *it >= writer.seq);
+        if !is_lost && had_seen {
+            return Ok(());
+        }
+        if merged.conflicts.len() == CONFLICTS_MAX {
+            return Ok(());
+        }
+        let here = (writer.id, writer.author);
+        let there = (foreign.row.id, foreign.row.author.clone());
+        let (winner, loser) = if is_lost {
+            (here, there)
+        } else {
+            (there, here)
+        };
+        merged.conflicts.push(Conflict {
+            node: other.id,
+            kind: other.kind,
+            key: other.key.clone(),
+            winner: winner.0,
+            winner_author: winner.1,
+            loser: loser.0,
+            loser_author: loser.1,
+        });
+        Ok(())
+    }
+
+    /// When a node that is not current was last written: put, or removed.
+    fn latest_of_absent(&self, id: NodeId, history: &[(Node, Hlc)]) -> Result<Option<Hlc>> {
+        let put = history.iter().map(|it| it.0.updated).max();
+        let gone = self.raw.get(STAMPS, &gone(id))?;
+        let gone = gone.and_then(|it| Stamp::from_bytes(&it)).map(|it| it.hlc);
+        if gone.is_some() || self.raw.get(STAMPS, &displaced(id))?.is_some() {
+            return Ok(gone.max(put));
+        }
+        // It was removed by a program that kept no stamps.
+        Ok(history.iter().map(|it| it.1).max())
+    }
+
+    fn merge_removal(&mut self, foreign: &Foreign, id: NodeId, merged: &mut Merged) -> Result<()> {
+        let at = foreign.row.hlc;
+        let about = |it: &Change| touches_node(it, id);
+        let current = self.raw.node(id, When::Now)?;
+        if let Some(current) = current {
+            if !self.is_later(foreign, current.updated, about)? {
+                return Ok(());
+            }
+            self.state.remove_node(id, &current.hash);
+            self.raw.remove_node(id, at)?;
+            self.changes.push(Change::RemoveNode { id });
+            merged.nodes.push(id);
+            return self.set_stamp(&gone(id), foreign, true);
+        }
+        let history = self.raw.history(id)?;
+        let is_displaced = self.raw.get(STAMPS, &displaced(id))?.is_some();
+        let latest = self.latest_of_absent(id, &history)?;
+        let is_later = match latest {
+            Some(latest) => self.is_later(foreign, latest, about)?,
+            None => true,
+        };
+        if !is_later {
+            return Ok(());
+        }
+        if is_displaced {
+            self.raw.unset(STAMPS, &displaced(id))?;
+        }
+        self.set_stamp(&gone(id), foreign, true)
+    }
+
+    fn set_stamp(&mut self, key: &str, foreign: &Foreign, is_removed: bool) -> Result<()> {
+        let stamp = Stamp {
+            hlc: foreign.row.hlc,
+            author: foreign.row.author.clone(),
+            is_removed,
+        };
+        let known = self.raw.get(STAMPS, key)?;
+        let known = known.and_then(|it| Stamp::from_bytes(&it));
+        if known.is_some_and(|it| (it.hlc, &it.author) >= (stamp.hlc, &stamp.author)) {
+            return Ok(());
+        }
+        self.raw.set(STAMPS, key, &stamp.to_bytes())
+    }
+
+    fn merge_edge(&mut self, foreign: &Foreign, mut edge: Edge) -> Result<()> {
+        let (src, dst, at) = (edge.src, edge.dst, foreign.row.hlc);
+        if !self.is_latest_of_edge(foreign, src, &edge.rel, dst)? {
+            return Ok(());
+        }
+        let before = self.current_edge(src, &edge.rel, dst)?;
+        if let Some(before) = &before {
+            self.state.remove_edge(&before.hash);
+        }
+        (edge.from, edge.to) = (at, Hlc::MAX);
+        self.state.add_edge(&edge.hash);
+        self.raw.put_edge(&edge)?;
+        self.changes.push(Change::PutEdge {
+            src,
+            rel: edge.rel,
+            dst,
+            hash: edge.hash,
+        });
+        Ok(())
+    }
+
+    fn merge_edge_end(
+        &mut self,
+        foreign: &Foreign,
+        src: NodeId,
+        rel: &str,
+        dst: NodeId,
+    ) -> Result<()> {
+        if !self.is_latest_of_edge(foreign, src, rel, dst)? {
+            return Ok(());
+        }
+        if let Some(before) = self.current_edge(src, rel, dst)? {
+            self.state.remove_edge(&before.hash);
+            self.raw.end_edge(src, rel, dst, foreign.row.hlc)?;
+            self.changes.push(Change::EndEdge {
+                src,
+                rel: rel.to_owned(),
+                dst,
+            });
+            return Ok(());
+        }
+        self.set_stamp(&edge_key(src, rel, dst), foreign, true)
+    }
+
+    fn is_latest_of_edge(
+        &self,
+        foreign: &Foreign,
+        src: NodeId,
+        rel: &str,
+        dst: NodeId,
+    ) -> Result<bool> {
+        let states = self.raw.edge_history(src, rel, dst)?;
+        let begun = states.iter().map(|it| it.from).max();
+        let ended = states
+            .iter()
+            .map(|it| it.to)
+            .filter(|it| *it != Hlc::MAX)
+            .max();
+        let stamp = self.raw.get(STAMPS, &edge_key(src, rel, dst))?;
+        let stamp = stamp.and_then(|it| Stamp::from_bytes(&it));
+        if let Some(stamp) = &stamp
+            && (stamp.hlc, &stamp.author) >= (foreign.row.hlc, &foreign.row.author)
+        {
+            return Ok(false);
+        }
+        match begun.max(ended) {
+            None => Ok(true),
+            Some(latest) => self.is_later(foreign, latest, |it| it.is_about_edge(src, rel, dst)),
+        }
+    }
+
+    fn merge_row(&mut self, foreign: &Foreign, row: &SignedRow, is_removed: bool) -> Result<()> {
+        match row {
+            // They follow from the node.
+            SignedRow::Passages(_) => Ok(()),
+            SignedRow::Names(id) => self.merge_names(foreign, *id),
+            SignedRow::Vector(collection, id) => {
+                let vectors = foreign.rows.iter().filter_map(|it| match it {
+                    Row::Vector(it) if (&it.collection, &it.id) == (collection, id) => Some(it),
+                    _ => None,
+                });
+                let vector = vectors.into_iter().next().cloned();
+                self.merge_vector(foreign, row, vector, is_removed)
+            }
+            SignedRow::Pair(bucket, key) if is_shared_bucket(bucket) => {
+                let pairs = foreign.rows.iter().filter_map(|it| match it {
+                    Row::Kv(it) if (&it.bucket, &it.key) == (bucket, key) => Some(&it.value),
+                    _ => None,
+                });
+                let value = pairs.into_iter().next().cloned();
+                if value.is_none() && !is_removed || !self.is_latest_of_row(foreign, row)? {
+                    return Ok(());
+                }
+                match value.filter(|_| !is_removed) {
+                    Some(value) => {
+                        self.raw.set(bucket, key, &value)?;
+                        let hash = hash_of_pair(bucket, key, &value);
+                        self.note_row(row.clone(), Some(hash));
+                    }
+                    None if self.raw.get(bucket, key)?.is_some() => {
+                        self.raw.unset(bucket, key)?;
+                        self.note_row(row.clone(), None);
+                    }
+                    None => {}
+                }
+                self.set_stamp(&stamp_key(row), foreign, is_removed)
+            }
+            SignedRow::Pair(..) => Ok(()),
+        }
+    }
+
+    /// Names go with the node as this event left it.
+    fn merge_names(&mut self, foreign: &Foreign, id: NodeId) -> Result<()> {
+        let current = self.raw.node(id, When::Now)?;
+        if current.is_none_or(|it| it.updated > foreign.row.hlc) {
+            return Ok(());
+        }
+        let names = foreign.rows.iter().filter_map(|it| match it {
+            Row::Name(it) if it.node == id => Some(it.name.clone()),
+            _ => None,
+        });
+        self.put_names(id, &names.collect::<Vec<_>>())
+    }
+
+    fn merge_vector(
+        &mut self,
+        foreign: &Foreign,
+        row: &SignedRow,
+        vector: Option<Vector>,
+        is_removed: bool,
+    ) -> Result<()> {
+        let SignedRow::Vector(collection, id) = row else {
+            return Ok(());
+        };
+        if vector.is_none() && !is_removed || !self.is_latest_of_row(foreign, row)? {
+            return Ok(());
+        }
+        match vector.filter(|_| !is_removed) {
+            Some(vector) => {
+                let seq = self.next_seq();
+                let vector = Vector { seq, ..vector };
+                self.raw.put_vector(&vector)?;
+                self.note_row(row.clone(), Some(vector.canonical_hash()));
+            }
+            None if self.raw.vector(collection, id)?.is_some() => {
+                self.raw.remove_vector(collection, id)?;
+                self.note_row(row.clone(), None);
+            }
+            None => {}
+        }
+        self.set_stamp(&stamp_key(row), foreign, is_removed)
+    }
+
+    /// Of rows without a time of their own: that of the stamp, or of the event that wrote a vector.
+    fn is_latest_of_row(&self, foreign: &Foreign, row: &SignedRow) -> Result<bool> {
+        let mine = (foreign.row.hlc, foreign.row.author.as_str());
+        let stamp = self.raw.get(STAMPS, &stamp_key(row))?;
+        let stamp = stamp.and_then(|it| Stamp::from_bytes(&it));
+        if stamp.is_some_and(|it| (it.hlc, it.author.as_str()) >= mine) {
+            return Ok(false);
+        }
+        let SignedRow::Vector(collection, id) = row else {
+            return Ok(true);
+        };
+        let Some(vector) = self.raw.vector(collection, id)? else {
+            return Ok(true);
+        };
+        let writer = self
+            .raw
+            .events_after(vector.seq.saturating_sub(1), 1)?
+            .pop();
+        Ok(writer.is_none_or(|it| it.kind == SYNC_APPLIED || (it.hlc, it.author.as_str()) < mine))
+    }
+
+    /// Notes when a node was removed here.
+    pub(super) fn stamp_removal(&mut self, id: NodeId) -> Result<()> {
+        let stamp = Stamp {
+            hlc: self.at,
+            author: self.signer.did().to_string(),
+            is_removed: true,
+        };
+        self.raw.set(STAMPS, &gone(id), &stamp.to_bytes())
+    }
+
+    /// Notes when a row without a time of its own was written here.
+    pub(super) fn stamp_row(&mut self, row: &SignedRow, is_removed: bool) -> Result<()> {
+        let stamp = Stamp {
+            hlc: self.at,
+            author: self.signer.did().to_string(),
+            is_removed,
+        };
+        self.raw.set(STAMPS, &stamp_key(row), &stamp.to_bytes())
+    }
+}
+
+fn displaced(id: NodeId) -> String {
+    format!("d {id}")
+}
+
+fn gone(id: NodeId) -> String {
+    format!("n {id}")
+}
+
+fn edge_key(src: NodeId, rel: &str, dst: NodeId) -> String {
+    format!("e {src} {dst} {rel}")
+}
+
+fn touches_node(change: &Change, of: NodeId) -> bool {
+    match change {
+        Change::PutNode { id, .. } | Change::RemoveNode { id } => *id == of,
+        _ => false,
+    }
+}
+
+fn is_about_row(change: &Change, of: &SignedRow) -> bool {
+    matches!(change, Change::PutRow { row, .. } | Change::RemoveRow { row } if row == of)
+}
+
+fn puts_node(change: &Change, of: NodeId, with: &Hash) -> bool {
+    matches!(change, Change::PutNode { id, hash, .. } if *id == of && hash == with)
+}
+
+/// Whether events of this kind say what one node does for itself: they are not sent to others.
+pub fn is_local_kind(kind: &str) -> bool {
+    const LOCAL: &[&str] = &[
+        SYNC_APPLIED,
+        "SyncStarted",
+        "SyncCompleted",
+        "ConflictDetected",
+        "LogUpgraded",
+    ];
+    LOCAL.contains(&kind)
+        || ["Checkpoint", "Peer", "Token", "AgentKey"]
+            .iter()
+            .any(|it| kind.starts_with(it))
+}

@@ -1,0 +1,281 @@
+//! `kenning peer`
+
+use crate::{Host, Settings, output, owner};
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use kenning_core::{Error, Kind, Result, Space};
+use kenning_engine::{Caller, Done, Engine, NewPeer, Peer, PeerPolicy, PeerView};
+use serde_json::{Value, json};
+
+pub(crate) fn command() -> Command {
+    let peer = || {
+        Arg::new("peer")
+            .value_name("PEER")
+            .help("Its id, its key or its address")
+    };
+    let switch = |name: &'static str, help: &'static str| {
+        Arg::new(name)
+            .long(name)
+            .action(ArgAction::SetTrue)
+            .help(help)
+    };
+    Command::new("peer")
+        .about("Share spaces with other nodes")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(
+            Command::new("add")
+                .about("Add a node, or change what a known one may do; the other node must add this one too")
+                .arg(
+                    Arg::new("endpoint")
+                        .value_name("URL")
+                        .help("Where it serves; leave it out for a node that only calls this one"),
+                )
+                .arg(
+                    Arg::new("did")
+                        .long("did")
+                        .value_name("DID")
+                        .help("Its key, as `kenning peer id` prints it there; without it the address is asked"),
+                )
+                .arg(
+                    Arg::new("spaces")
+                        .long("spaces")
+                        .value_delimiter(',')
+                        .help("The spaces that are shared; default: the one of this command"),
+                )
+                .arg(
+                    Arg::new("kinds")
+                        .long("kinds")
+                        .value_delimiter(',')
+                        .help("The kinds of nodes that it gets, such as memory,document; default: all"),
+                )
+                .arg(switch("read-only", "It gets what is written here, and nothing of it is applied here"))
+                .arg(
+                    switch("write-only", "What it writes is applied here, and it gets nothing")
+                        .conflicts_with("read-only"),
+                )
+                .arg(switch("relay", "Also take what it passes on from authors that are not known here")),
+        )
+        .subcommand(Command::new("id").about("Print the key of this node, by which others add it"))
+        .subcommand(Command::new("list").about("List the nodes that are known"))
+        .subcommand(
+            Command::new("remove")
+                .about("Forget a node; what it wrote stays")
+                .arg(peer().required(true)),
+        )
+        .subcommand(
+            Command::new("sync")
+                .about("Exchange everything that is new now, with one node or with all that have an address")
+                .arg(peer()),
+        )
+        .subcommand(
+            Command::new("status")
+                .about("Show how it stands with one node or with all")
+                .arg(peer()),
+        )
+}
+
+pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    let engine = host.open(settings)?;
+    let caller = owner(settings);
+    let named = |matches: &ArgMatches| matches.get_one::<String>("peer").cloned();
+    match matches.subcommand() {
+        Some(("add", matches)) => add(&engine, settings, &caller, matches),
+        Some(("id", _)) => {
+            output::print(engine.did().as_str());
+            Ok(0)
+        }
+        Some(("list", _)) => {
+            list(&engine.peers(&caller)?, settings);
+            Ok(0)
+        }
+        Some(("remove", matches)) => {
+            let removed = engine.remove_peer(&caller, &named(matches).unwrap_or_default())?;
+            output::say(&format!("removed `{}`; what it wrote stays", removed.id));
+            Ok(0)
+        }
+        Some(("sync", matches)) => sync(&engine, settings, &caller, named(matches)),
+        Some(("status", matches)) => {
+            let status = engine.sync_status(&caller, named(matches).as_deref())?;
+            show(&status.peers, settings);
+            Ok(0)
+        }
+        _ => Ok(2),
+    }
+}
+
+fn list_of<T: std::str::FromStr<Err = String>>(matches: &ArgMatches, name: &str) -> Result<Vec<T>> {
+    let values = matches.get_many::<String>(name).into_iter().flatten();
+    values
+        .map(|it| it.trim().parse())
+        .collect::<Result<_, String>>()
+        .map_err(|it| Error::invalid(format!("`--{name}`: {it}")))
+}
+
+fn add(engine: &Engine, settings: &Settings, caller: &Caller, matches: &ArgMatches) -> Result<u8> {
+    let mut spaces: Vec<Space> = list_of(matches, "spaces")?;
+    if spaces.is_empty() {
+        spaces.push(settings.space.clone());
+    }
+    let kinds: Vec<Kind> = list_of(matches, "kinds")?;
+    let did = matches.get_one::<String>("did");
+    let did = did.map(|it| it.parse()).transpose();
+    let new = NewPeer {
+        endpoint: matches
+            .get_one::<String>("endpoint")
+            .cloned()
+            .unwrap_or_default(),
+        did: did.map_err(|it: String| Error::invalid(format!("`--did`: {it}")))?,
+        policy: PeerPolicy {
+            spaces,
+            kinds,
+            may_read: !matches.get_flag("write-only"),
+            may_write: !matches.get_flag("read-only"),
+            relays: matches.get_flag("relay"),
+        },
+    };
+    let was_asked = new.did.is_none();
+    let peer = engine.add_peer(caller, new)?;
+    if settings.json {
+        output::print_json(&peer.to_json());
+        return Ok(0);
+    }
+    output::print(&peer.id);
+    if was_asked {
+        output::say(&format!(
+            "its key is {}: compare it with `kenning peer id` there",
+            peer.did
+        ));
+    }
+    output::say(&format!(
+        "on the other node: `kenning peer add --did {}`",
+        engine.did()
+    ));
+    Ok(0)
+}
+
+fn list(peers: &[Peer], settings: &Settings) {
+    if settings.json {
+        let rows: Vec<Value> = peers.iter().map(Peer::to_json).collect();
+        output::print_json(&json!(rows));
+        return;
+    }
+    for it in peers {
+        let policy = &it.policy;
+        let spaces: Vec<&str> = policy.spaces.iter().map(Space::as_str).collect();
+        let may = match (policy.may_read, policy.may_write) {
+            (true, true) => "read,write",
+            (true, false) => "read",
+            (false, true) => "write",
+            (false, false) => "nothing",
+        };
+        let endpoint = if it.endpoint.is_empty() {
+            "-"
+        } else {
+            &it.endpoint
+        };
+        let cut_off = if it.cut_off.is_some() {
+            "  cut off"
+        } else {
+            ""
+        };
+        let (spaces, did) = (spaces.join(","), &it.did);
+        output::print(&format!(
+            "{:<20} {endpoint:<32} {spaces:<12} {may:<10} {did}{cut_off}",
+            it.id
+        ));
+    }
+    if peers.is_empty() {
+        output::say("no peers: `kenning peer add URL` adds one");
+    }
+}
+
+fn sync(engine: &Engine, settings: &Settings, caller: &Caller, name: Option<String>) -> Result<u8> {
+    let names = match name {
+        Some(name) => vec![name],
+        None => {
+            let peers = engine.peers(caller)?.into_iter();
+            let callable = peers.filter(|it| !it.endpoint.is_empty() && it.cut_off.is_none());
+            callable.map(|it| it.id).collect()
+        }
+    };
+    if names.is_empty() {
+        output::say("no peer has an address: `kenning peer add URL` adds one");
+    }
+    let mut first_error = None;
+    let mut rows = Vec::new();
+    for name in names {
+        match engine.sync_peer(caller, &name) {
+            Ok(done) if settings.json => rows.push(done_json(&name, &done)),
+            Ok(done) => {
+                output::print(&format!(
+                    "{name}: {} received, {} sent",
+                    done.n_received, done.n_sent
+                ));
+                if let Some((author, why)) = done.refused.first() {
+                    output::say(&format!(
+                        "{} events were refused; the first is by {author}: {why}",
+                        done.refused.len()
+                    ));
+                }
+                if !done.conflicts.is_empty() {
+                    output::say(&format!(
+                        "{} conflicts: both versions are kept; the events `ConflictDetected` name them",
+                        done.conflicts.len()
+                    ));
+                }
+            }
+            Err(error) if settings.json => {
+                rows.push(json!({ "peer": name, "error": error.message }));
+                first_error.get_or_insert(error);
+            }
+            Err(error) => {
+                output::say(&format!("{name}: {error}"));
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    if settings.json {
+        output::print_json(&json!(rows));
+    }
+    first_error.map_or(Ok(0), Err)
+}
+
+fn done_json(name: &str, done: &Done) -> Value {
+    let conflicts: Vec<Value> = done.conflicts.iter().map(|it| it.to_json()).collect();
+    json!({
+        "peer": name, "received": done.n_received, "sent": done.n_sent,
+        "refused": done.refused.len(), "refusedThere": done.n_refused_there, "conflicts": conflicts,
+    })
+}
+
+fn show(peers: &[PeerView], settings: &Settings) {
+    if settings.json {
+        let rows: Vec<Value> = peers
+            .iter()
+            .map(|it| {
+                json!({
+                    "id": it.peer.id, "endpoint": it.peer.endpoint, "did": it.peer.did.as_str(),
+                    "status": it.status, "lastSync": it.last_sync, "errors": it.n_errors,
+                    "lastError": it.last_error, "received": it.n_received, "sent": it.n_sent,
+                    "refused": it.n_refused, "conflicts": it.n_conflicts, "latencyMs": it.latency_ms,
+                    "read": it.n_read, "lag": it.lag,
+                })
+            })
+            .collect();
+        output::print_json(&json!(rows));
+        return;
+    }
+    for it in peers {
+        let last = it.last_sync.as_deref().unwrap_or("never");
+        output::print(&format!(
+            "{:<20} {:<12} last exchange {last}, {} received, {} sent, {} conflicts, {} errors",
+            it.peer.id, it.status, it.n_received, it.n_sent, it.n_conflicts, it.n_errors
+        ));
+        if let Some(error) = &it.last_error {
+            output::print(&format!("  {error}"));
+        }
+    }
+    if peers.is_empty() {
+        output::say("no peers: `kenning peer add URL` adds one");
+    }
+}

@@ -1,0 +1,194 @@
+//! Two nodes, each with its own store, over HTTP: one on SQLite, one on PostgreSQL.
+
+use crate::{Place, Server};
+use kenning_testing_postgres::shared;
+use serde_json::{Value, json};
+
+fn did(place: &Place) -> String {
+    place.good(&["peer", "id"]).trim().to_owned()
+}
+
+fn call(place: &Place, tool: &str, input: &Value) -> Value {
+    let text = place.good(&["call", tool, "--json", &input.to_string()]);
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+fn root(place: &Place) -> Value {
+    let text = place.good(&["audit", "verify", "--json"]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(report["clean"], true, "{report}");
+    report["stateRoot"].clone()
+}
+
+/// A node that serves, and one that knows it; each has added the other.
+fn joined(there: &Place, here: &Place) -> Server {
+    there.good(&["peer", "add", "--did", &did(here)]);
+    let server = Server::start(there, &[]);
+    let url = format!("http://127.0.0.1:{}", server.port);
+    here.good(&["peer", "add", &url, "--did", &did(there)]);
+    server
+}
+
+fn sync(here: &Place) -> Value {
+    let text = here.good(&["peer", "sync", "--json"]);
+    let rows: Value = serde_json::from_str(&text).unwrap();
+    rows[0].clone()
+}
+
+#[test]
+fn a_laptop_and_a_workstation_that_both_write_while_apart_agree_afterwards() {
+    let workstation = Place::on_database(&shared().database(), "default");
+    let laptop = Place::new();
+    let memory = |text: &str| json!({ "content": text, "memory_type": "fact" });
+    call(
+        &workstation,
+        "memory_store",
+        &memory("the cache of the build is on the workstation"),
+    );
+    let server = joined(&workstation, &laptop);
+    let first = sync(&laptop);
+    assert_eq!(first["received"], 1, "{first}");
+    let found = call(
+        &laptop,
+        "memory_recall",
+        &json!({ "query": "cache of the build" }),
+    );
+    assert!(found.to_string().contains("on the workstation"), "{found}");
+
+    // Apart: both change one note, and each writes what the other does not have.
+    let note = |text: &str| json!({ "path": "plans/trip.md", "content": text });
+    call(&laptop, "vault_write_note", &note("by the laptop"));
+    call(
+        &workstation,
+        "vault_write_note",
+        &note("by the workstation, later"),
+    );
+    call(
+        &laptop,
+        "memory_store",
+        &memory("bees dance to tell where flowers are"),
+    );
+    call(
+        &workstation,
+        "memory_store",
+        &memory("ants follow the scent of others"),
+    );
+    let second = sync(&laptop);
+    assert_eq!(second["conflicts"].as_array().unwrap().len(), 1, "{second}");
+    let rest = sync(&laptop);
+    assert_eq!(
+        (&rest["received"], &rest["sent"]),
+        (&json!(0), &json!(0)),
+        "{rest}"
+    );
+
+    assert_eq!(root(&laptop), root(&workstation));
+    for place in [&laptop, &workstation] {
+        let file = std::fs::read_to_string(place.vault().join("plans/trip.md")).unwrap();
+        assert_eq!(
+            file, "by the workstation, later",
+            "the file follows its node"
+        );
+        for (query, text) in [
+            ("bees flowers", "bees dance"),
+            ("ants scent", "ants follow"),
+        ] {
+            let found = call(place, "memory_recall", &json!({ "query": query }));
+            assert!(found.to_string().contains(text), "{found}");
+        }
+    }
+    // What was written there is here with its author's signature and id.
+    let events = |place: &Place| -> Vec<Value> {
+        let text = place.good(&["audit", "export"]);
+        let lines = text.lines().map(|it| serde_json::from_str(it).unwrap());
+        lines.collect()
+    };
+    let author = did(&workstation);
+    let there = events(&workstation);
+    let theirs: Vec<&Value> = there
+        .iter()
+        .filter(|it| it["author"] == author.as_str() && it["kind"] == "NodeCreated")
+        .collect();
+    let here = events(&laptop);
+    for event in theirs {
+        let same = here.iter().find(|it| it["id"] == event["id"]).unwrap();
+        assert_eq!(same["signature"], event["signature"]);
+    }
+    let status = call(&laptop, "kg_sync_status", &json!({ "detailed": true }));
+    let peer = &status["data"]["peers"][0];
+    assert_eq!(peer["status"], "connected", "{status}");
+    assert_eq!(
+        (&peer["metrics"]["lag"], &peer["errorCount"]),
+        (&json!(0), &json!(0))
+    );
+    drop(server);
+}
+
+#[test]
+fn a_node_that_was_not_added_is_refused_and_told_how_to_be() {
+    let (there, here) = (Place::new(), Place::new());
+    let server = Server::start(&there, &[]);
+    let url = format!("http://127.0.0.1:{}", server.port);
+    here.good(&["peer", "add", &url, "--did", &did(&there)]);
+    let (code, error) = here.bad(&["peer", "sync"]);
+    assert_eq!(code, 5, "{error}");
+    assert!(error.contains("is not a peer of this node"), "{error}");
+    let status = call(&here, "kg_sync_status", &json!({}));
+    assert_eq!(status["data"]["peers"][0]["status"], "error", "{status}");
+    assert_eq!(status["data"]["summary"]["errorPeers"], 1);
+    // Another key at the same address is not the node that was added.
+    let other = did(&Place::new());
+    here.good(&["peer", "remove", &url]);
+    here.good(&["peer", "add", &url, "--did", &other]);
+    let (code, error) = here.bad(&["peer", "sync"]);
+    assert_eq!(code, 5, "{error}");
+    assert!(error.contains("has another key"), "{error}");
+}
+
+#[test]
+fn a_peer_gets_and_writes_only_what_it_may() {
+    let (there, here) = (Place::new(), Place::new());
+    call(
+        &there,
+        "memory_store",
+        &json!({ "content": "a secret of the house", "memory_type": "fact" }),
+    );
+    call(
+        &there,
+        "vault_write_note",
+        &json!({ "path": "open.md", "content": "for everybody" }),
+    );
+    there.good(&[
+        "peer",
+        "add",
+        "--did",
+        &did(&here),
+        "--kinds",
+        "document",
+        "--read-only",
+    ]);
+    let server = Server::start(&there, &[]);
+    let url = format!("http://127.0.0.1:{}", server.port);
+    here.good(&["peer", "add", &url, "--did", &did(&there)]);
+    call(
+        &here,
+        "vault_write_note",
+        &json!({ "path": "mine.md", "content": "from here" }),
+    );
+    let (code, error) = here.bad(&["peer", "sync"]);
+    assert_eq!(code, 5, "{error}");
+    assert!(error.contains("may not write here"), "{error}");
+    assert!(
+        here.vault().join("open.md").exists(),
+        "what it may read arrived"
+    );
+    assert!(!there.vault().join("mine.md").exists());
+    let export = here.good(&["audit", "export"]) + &here.good(&["export"]);
+    assert!(
+        !export.contains("secret of the house"),
+        "other kinds stay there"
+    );
+    for place in [&there, &here] {
+        root(place);
+    }
+}

@@ -1,0 +1,231 @@
+//! Other nodes that share spaces with this one.
+//!
+//! Who they are and what they may do are rows of the system space, written with their events
+//! ([`Kernel::add_peer`]). [`Kernel::sync_peer`] calls one and exchanges everything that is new;
+//! [`Kernel::answer_peer`] answers one that calls. The messages and what they mean are in
+//! `kenning_peers`; here are the network, the counters and the files that follow.
+
+mod answer;
+mod call;
+mod files;
+mod status;
+mod worker;
+
+pub use answer::{PeerAnswer, PeerMessage};
+pub use status::{PeerView, SyncStatus};
+pub use worker::PeerSync;
+
+use crate::tokens::system_space;
+use crate::{Caller, Kernel, Scope};
+use kenning_core::{Did, Error, Kind, Result, Space};
+use kenning_peers::seal::Challenges;
+use kenning_peers::{CURSORS, Peer, Policy, Rules, peer_id};
+use kenning_search::of_collection_name;
+use kenning_store::Row;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+/// The bucket of peers in the system space; a row's key is the peer's identifier.
+const PEERS: &str = "peers";
+
+/// The most peers.
+const PEERS_MAX: usize = 256;
+
+/// What a process knows of exchanges that are under way.
+pub(crate) struct Exchanges {
+    challenges: Challenges,
+    active: Mutex<BTreeSet<String>>,
+    /// Whether this process calls peers by itself.
+    is_running: AtomicBool,
+}
+
+impl Exchanges {
+    pub(crate) fn new(random: &dyn kenning_core::Random) -> Self {
+        let mut secret = [0; 32];
+        random.fill(&mut secret);
+        Self {
+            challenges: Challenges::new(secret),
+            active: Mutex::default(),
+            is_running: AtomicBool::new(false),
+        }
+    }
+}
+
+/// A peer to be.
+#[derive(Clone, Debug, Default)]
+pub struct NewPeer {
+    /// Where it is reached; empty for a node that only calls us.
+    pub endpoint: String,
+    /// Its key; if it is not given, the endpoint is asked for it.
+    pub did: Option<Did>,
+    /// What it may do.
+    pub policy: Policy,
+}
+
+/// Which rows leave this machine: not those that follow from its own files, and no installed tools.
+fn is_shared(row: &Row) -> bool {
+    match row {
+        Row::Node(node) => match node.kind {
+            Kind::Tool | Kind::Symbol => false,
+            Kind::Item => node.props.get("source").is_some_and(|it| it == "registry"),
+            Kind::Document => node.project.is_empty() && !node.key.starts_with("omi:"),
+            _ => true,
+        },
+        Row::Vector(vector) => of_collection_name(&vector.collection).is_some(),
+        _ => true,
+    }
+}
+
+impl Kernel {
+    pub(crate) fn sync_rules(&self) -> Rules {
+        Rules {
+            passages_of: self.hooks.passages_of,
+            is_shared,
+        }
+    }
+
+    fn read_peers(&self) -> Result<Vec<Peer>> {
+        let rows = self.log.read(&system_space(), |tx| tx.list(PEERS))?;
+        let read = |(key, bytes): (String, Vec<u8>)| {
+            let value = serde_json::from_slice::<Value>(&bytes).ok();
+            value
+                .and_then(|it| Peer::from_json(&it))
+                .ok_or_else(|| Error::corrupt(format!("the row of the peer `{key}` is malformed")))
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// The nodes that are known, in the order of their keys.
+    ///
+    /// # Errors
+    /// Denied without the scope `admin`, and those of the store.
+    pub fn peers(&self, caller: &Caller) -> Result<Vec<Peer>> {
+        caller.principal.require(Scope::Admin)?;
+        self.read_peers()
+    }
+
+    pub(crate) fn peer_by_did(&self, did: &Did) -> Result<Option<Peer>> {
+        Ok(self.read_peers()?.into_iter().find(|it| it.did == *did))
+    }
+
+    /// A peer by its id, its key or its endpoint.
+    pub(crate) fn find_peer(&self, name: &str) -> Result<Peer> {
+        let name = name.trim_end_matches('/');
+        let peers = self.read_peers()?.into_iter();
+        let is_it = |it: &Peer| it.id == name || it.did.as_str() == name || it.endpoint == name;
+        peers.into_iter().find(is_it).ok_or_else(|| {
+            Error::not_found("peer", name).hint("`kenning peer list` lists those that are known")
+        })
+    }
+
+    /// Adds a node, or changes what a known one may do. What it has written is read again from the
+    /// beginning, so that what was refused before is looked at anew.
+    ///
+    /// # Errors
+    /// Denied without the scope `admin`; invalid for an endpoint that is no address; unavailable if
+    /// the endpoint is asked for its key and does not answer.
+    pub fn add_peer(&self, caller: &Caller, new: NewPeer) -> Result<Peer> {
+        caller.principal.require(Scope::Admin)?;
+        self.writable()?;
+        let endpoint = new.endpoint.trim_end_matches('/').to_owned();
+        if !endpoint.is_empty() {
+            call::check_endpoint(&endpoint)?;
+        }
+        let did = match new.did {
+            Some(did) => did,
+            None if endpoint.is_empty() => {
+                return Err(Error::invalid("a peer needs an endpoint or a key")
+                    .hint("`kenning peer add URL`, or `kenning peer add --did DID` for a node that only calls this one"));
+            }
+            None => self.ask_for_key(&endpoint)?,
+        };
+        if did == *self.log.signer().did() {
+            return Err(Error::invalid("this is the key of this node")
+                .hint("give the address of another node, or move `node.key` of a copied data directory away"));
+        }
+        let known = self.read_peers()?;
+        if known.len() >= PEERS_MAX && !known.iter().any(|it| it.did == did) {
+            return Err(
+                Error::limited(format!("{PEERS_MAX} peers are known already"))
+                    .hint("`kenning peer remove` removes one"),
+            );
+        }
+        let peer = Peer {
+            id: peer_id(&endpoint, &did),
+            did,
+            endpoint,
+            policy: new.policy,
+            added_ms: self.log.clock().now_ms(),
+            cut_off: None,
+        };
+        self.store_peer(&peer, "PeerAdded")?;
+        for space in &peer.policy.spaces {
+            self.begin_sharing(space, &peer)?;
+        }
+        Ok(peer)
+    }
+
+    fn store_peer(&self, peer: &Peer, event: &'static str) -> Result<()> {
+        let (key, value) = (peer.did.to_string(), peer.to_json());
+        self.log.write(&system_space(), move |tx| {
+            tx.set(PEERS, &key, value.to_string().as_bytes())?;
+            tx.record(event, value).map(drop)
+        })
+    }
+
+    /// Lets the peer's key sign events of a space, if what it writes is applied here.
+    fn begin_sharing(&self, space: &Space, peer: &Peer) -> Result<()> {
+        let peer = peer.clone();
+        self.log.write(space, move |tx| {
+            tx.unset(CURSORS, peer.did.as_str())?;
+            if tx.revoked_authors().contains(&peer.did) {
+                return Err(Error::conflict(format!("the key {} was revoked", peer.did))
+                    .hint("a revoked key stays revoked: give that node a new one"));
+            }
+            let is_new = peer.policy.may_write && !tx.authors().contains(&peer.did);
+            if is_new {
+                tx.add_author(&peer.did);
+            }
+            let data = json!({ "peerId": peer.id, "did": peer.did.as_str() });
+            tx.record("PeerAdded", data).map(drop)
+        })
+    }
+
+    /// Forgets a node. What it wrote stays.
+    ///
+    /// # Errors
+    /// Denied without the scope `admin`; not found.
+    pub fn remove_peer(&self, caller: &Caller, name: &str) -> Result<Peer> {
+        caller.principal.require(Scope::Admin)?;
+        self.writable()?;
+        let peer = self.find_peer(name)?;
+        let (key, data) = (peer.did.to_string(), peer.to_json());
+        self.log.write(&system_space(), move |tx| {
+            tx.unset(PEERS, &key)?;
+            tx.unset(status::STATUS, &key)?;
+            tx.record("PeerRemoved", data).map(drop)
+        })?;
+        for space in &peer.policy.spaces {
+            let key = peer.did.to_string();
+            self.log.write(space, move |tx| tx.unset(CURSORS, &key))?;
+        }
+        Ok(peer)
+    }
+
+    /// A node signed two histories: both are kept, and nothing is exchanged with it any more.
+    pub(crate) fn cut_off(&self, peer: &Peer, evidence: kenning_peers::Evidence) -> Result<Error> {
+        let error = Error::corrupt(format!(
+            "`{}` showed two histories of its log: {}; nothing is exchanged with it any more",
+            peer.id, evidence.what
+        ))
+        .hint("`kenning peer list --json` shows both signed heads; `kenning peer add` begins anew with it");
+        let peer = Peer {
+            cut_off: Some(evidence),
+            ..peer.clone()
+        };
+        self.store_peer(&peer, "PeerCutOff")?;
+        Ok(error)
+    }
+}

@@ -1,0 +1,228 @@
+//! How it stands with each peer.
+
+use crate::tokens::system_space;
+use crate::{Caller, Kernel, Scope, timestamp};
+use kenning_core::{Error, Result};
+use kenning_peers::{CURSORS, Cursor, Done, Peer};
+use serde_json::{Value, json};
+use std::sync::PoisonError;
+
+/// The bucket of counters in the system space.
+pub(super) const STATUS: &str = "sync/status";
+
+/// After so long without an exchange a peer counts as disconnected.
+const CONNECTED_MS: u64 = 15 * 60 * 1000;
+
+/// What was counted of the exchanges with one peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    pub(super) received: u64,
+    pub(super) sent: u64,
+    pub(super) refused: u64,
+    pub(super) conflicts: u64,
+    pub(super) errors: u64,
+    pub(super) failures: u64,
+    pub(super) last_error: Option<String>,
+    pub(super) last_sync_ms: Option<u64>,
+    pub(super) last_try_ms: Option<u64>,
+    pub(super) latency_ms: Option<u64>,
+}
+
+impl Counters {
+    fn to_bytes(&self) -> Vec<u8> {
+        let value = json!({
+            "received": self.received, "sent": self.sent, "refused": self.refused,
+            "conflicts": self.conflicts, "errors": self.errors, "failures": self.failures,
+            "lastError": self.last_error, "lastSync": self.last_sync_ms,
+            "lastTry": self.last_try_ms, "latency": self.latency_ms,
+        });
+        value.to_string().into_bytes()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let number = |name: &str| value[name].as_u64();
+        Self {
+            received: number("received").unwrap_or_default(),
+            sent: number("sent").unwrap_or_default(),
+            refused: number("refused").unwrap_or_default(),
+            conflicts: number("conflicts").unwrap_or_default(),
+            errors: number("errors").unwrap_or_default(),
+            failures: number("failures").unwrap_or_default(),
+            last_error: value["lastError"].as_str().map(str::to_owned),
+            last_sync_ms: number("lastSync"),
+            last_try_ms: number("lastTry"),
+            latency_ms: number("latency"),
+        }
+    }
+
+    /// Adds what an exchange did.
+    pub(super) fn add(&mut self, done: &Done) {
+        self.received += done.n_received;
+        self.sent += done.n_sent;
+        self.refused += done.refused.len() as u64;
+        self.conflicts += done.conflicts.len() as u64;
+        if let Some((author, why)) = done.refused.first() {
+            let n = done.refused.len();
+            self.last_error = Some(format!(
+                "{n} events were refused; the first is by {author}: {why}"
+            ));
+        }
+    }
+}
+
+/// How it stands with one peer.
+#[derive(Clone, Debug)]
+pub struct PeerView {
+    /// Who it is, and what it may do.
+    pub peer: Peer,
+    /// `connected`, `syncing`, `disconnected` or `error`.
+    pub status: &'static str,
+    /// When everything was last exchanged.
+    pub last_sync: Option<String>,
+    /// How many exchanges failed.
+    pub n_errors: u64,
+    /// Why the last one failed, or what was refused in it.
+    pub last_error: Option<String>,
+    /// Events that were taken from it.
+    pub n_received: u64,
+    /// Events that it took.
+    pub n_sent: u64,
+    /// Events of it that were refused.
+    pub n_refused: u64,
+    /// Conflicts with writes of it.
+    pub n_conflicts: u64,
+    /// How long its last answer took.
+    pub latency_ms: Option<u64>,
+    /// How many entries of its log were read, in all spaces together.
+    pub n_read: u64,
+    /// How many of its entries we know to be missing here.
+    pub lag: u64,
+}
+
+/// How it stands with all of them.
+#[derive(Clone, Debug)]
+pub struct SyncStatus {
+    /// The peers, in the order of their keys.
+    pub peers: Vec<PeerView>,
+    /// Whether this process exchanges by itself.
+    pub is_running: bool,
+    /// How often.
+    pub interval_ms: u64,
+    /// Whether an exchange is under way.
+    pub is_syncing: bool,
+}
+
+impl Kernel {
+    pub(super) fn counters(&self, peer: &Peer) -> Result<Counters> {
+        let key = peer.did.as_str();
+        let bytes = self.log.read(&system_space(), |tx| tx.get(STATUS, key))?;
+        Ok(bytes.map_or_else(Counters::default, |it| Counters::from_bytes(&it)))
+    }
+
+    pub(super) fn count(
+        &self,
+        peer: &Peer,
+        change: impl FnOnce(&mut Counters) + Send + 'static,
+    ) -> Result<()> {
+        let key = peer.did.to_string();
+        self.log.write(&system_space(), move |tx| {
+            let bytes = tx.get(STATUS, &key)?;
+            let before = bytes.map_or_else(Counters::default, |it| Counters::from_bytes(&it));
+            let mut counters = before.clone();
+            change(&mut counters);
+            if counters == before {
+                return Ok(());
+            }
+            tx.set(STATUS, &key, &counters.to_bytes())
+        })
+    }
+
+    /// How it stands with one peer or with all.
+    ///
+    /// # Errors
+    /// Not found, with the words of the graph contract; denied without the scope `read`.
+    pub fn sync_status(&self, caller: &Caller, name: Option<&str>) -> Result<SyncStatus> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let mut views = Vec::new();
+        for peer in self.read_peers()? {
+            // Whoever sees one space is told of its peers only.
+            if !peer.has_space(space) && caller.principal.require(Scope::Admin).is_err() {
+                continue;
+            }
+            let is_it = |it: &&str| *it == peer.id || *it == peer.did.as_str();
+            if name.as_ref().is_some_and(|it| !is_it(it)) {
+                continue;
+            }
+            views.push(self.peer_view(peer)?);
+        }
+        if let (Some(name), true) = (name, views.is_empty()) {
+            return Err(Error::new(
+                kenning_core::Code::NotFound,
+                format!("Peer not found: {name}"),
+            )
+            .hint("call it without `peerId`, or `kenning peer list`"));
+        }
+        let is_syncing = views.iter().any(|it| it.status == "syncing");
+        Ok(SyncStatus {
+            peers: views,
+            is_running: self
+                .exchanges
+                .is_running
+                .load(std::sync::atomic::Ordering::Relaxed),
+            interval_ms: super::worker::interval(self),
+            is_syncing,
+        })
+    }
+
+    fn peer_view(&self, peer: Peer) -> Result<PeerView> {
+        let counters = self.counters(&peer)?;
+        let (mut n_read, mut lag) = (0, 0);
+        for space in &peer.policy.spaces {
+            let key = peer.did.as_str();
+            let bytes = self.log.read(space, |tx| tx.get(CURSORS, key))?;
+            let cursor = bytes
+                .and_then(|it| Cursor::from_bytes(&it))
+                .unwrap_or_default();
+            n_read += cursor.frontier.size;
+            let told = cursor.head.map_or(cursor.frontier.size, |it| it.size);
+            lag += told.saturating_sub(cursor.frontier.size);
+        }
+        let now = self.log.clock().now_ms();
+        let active = self.exchanges.active.lock();
+        let is_active = active
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(peer.did.as_str());
+        let is_recent = |it: u64| now.saturating_sub(it) < CONNECTED_MS;
+        let status = if peer.cut_off.is_some() {
+            "error"
+        } else if is_active {
+            "syncing"
+        } else if counters.failures > 0 {
+            "error"
+        } else if counters.last_sync_ms.is_some_and(is_recent) {
+            "connected"
+        } else {
+            "disconnected"
+        };
+        let last_error = match &peer.cut_off {
+            Some(evidence) => Some(format!("it showed two histories: {}", evidence.what)),
+            None => counters.last_error,
+        };
+        Ok(PeerView {
+            status,
+            last_sync: counters.last_sync_ms.map(timestamp),
+            n_errors: counters.errors,
+            last_error,
+            n_received: counters.received,
+            n_sent: counters.sent,
+            n_refused: counters.refused,
+            n_conflicts: counters.conflicts,
+            latency_ms: counters.latency_ms,
+            n_read,
+            lag,
+            peer,
+        })
+    }
+}

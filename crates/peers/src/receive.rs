@@ -1,0 +1,207 @@
+//! Takes in a page of another node's log.
+
+use crate::{CURSORS, Cursor, Evidence, Page, Peer};
+use kenning_audit::foreign::{Batch, Entry, Foreign, Merged};
+use kenning_audit::merkle::leaf_hash;
+use kenning_audit::{Log, Passages, Tx};
+use kenning_core::{Error, Hash, Result, Space};
+use kenning_store::{Node, Passage, ReadTx};
+use std::collections::HashMap;
+
+/// Why a page was not taken.
+#[derive(Clone, Debug)]
+pub enum Refusal {
+    /// It does not begin where we are: it was sent twice, or out of order.
+    Stale,
+    /// Events in it are offered that we do not have.
+    Wants(Vec<Hash>),
+    /// Its sender signed two histories.
+    Forked(Box<Evidence>),
+}
+
+/// What became of a page.
+#[derive(Clone, Debug)]
+pub enum Received {
+    /// It was applied, and the cursor is after it.
+    Merged(Box<Merged>),
+    /// It was not.
+    Refused(Refusal),
+}
+
+/// How far we have read a peer's log.
+pub(crate) fn cursor(tx: &dyn ReadTx, peer: &Peer) -> Result<Cursor> {
+    let bytes = tx.get(CURSORS, peer.did.as_str())?;
+    // One that cannot be read begins anew: events that are here already are skipped.
+    Ok(bytes
+        .and_then(|it| Cursor::from_bytes(&it))
+        .unwrap_or_default())
+}
+
+/// Where a cursor is after a page, or why the page cannot follow it.
+fn advance(cursor: &Cursor, page: &Page) -> Result<std::result::Result<Cursor, Refusal>> {
+    let mut next = cursor.clone();
+    let log = page.head.origin.log;
+    let evidence = |what: &str| match &cursor.head {
+        Some(known) => Ok(Err(Refusal::Forked(Box::new(Evidence {
+            known: known.clone(),
+            shown: page.head.clone(),
+            what: what.to_owned(),
+        })))),
+        None => Err(Error::corrupt(format!(
+            "the peer's log is not what it signed: {what}"
+        ))),
+    };
+    if let Some(known) = &cursor.head {
+        if known.origin.log != log {
+            return evidence("it began another log in the same space with the same key");
+        }
+        if page.head.size < known.size {
+            // A page that was under way for long, and a log that lost its end, look alike at first.
+            if page.head.at_ms <= known.at_ms {
+                return Ok(Err(Refusal::Stale));
+            }
+            return evidence("its log is shorter than it was");
+        }
+        if page.head.size == known.size && page.head.root != known.root {
+            return evidence("two logs of one length have different roots");
+        }
+    } else if cursor.log.is_some_and(|it| it != log) {
+        next = Cursor::default();
+    }
+    if page.from != next.frontier.size {
+        return Ok(Err(Refusal::Stale));
+    }
+    next.log = Some(log);
+    for entry in &page.entries {
+        next.frontier.push(leaf_hash(&entry.id.0), |_, _, _| ());
+    }
+    if next.frontier.size > page.head.size {
+        return Err(Error::invalid(
+            "the page has more entries than the log that it is of",
+        ));
+    }
+    if next.frontier.size == page.head.size {
+        if next.frontier.root() != page.head.root {
+            return evidence("the entries that it sent do not lead to the root that it signed");
+        }
+        next.head = Some(page.head.clone());
+        next.checked = next.frontier.clone();
+    }
+    Ok(Ok(next))
+}
+
+/// What a node does around merging a page.
+pub trait Around: Send + 'static {
+    /// Before the events are applied.
+    fn before(&mut self, tx: &mut Tx<'_>) -> Result<()>;
+    /// After them, in the same transaction.
+    fn after(&mut self, tx: &mut Tx<'_>, merged: &Merged) -> Result<()>;
+}
+
+impl Around for () {
+    fn before(&mut self, _: &mut Tx<'_>) -> Result<()> {
+        Ok(())
+    }
+    fn after(&mut self, _: &mut Tx<'_>, _: &Merged) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes in a page: checks its signature and every event, and that it goes on where we are and leads
+/// to the root that was signed; then applies it in one transaction with the cursor. With `may_ask` it
+/// is not applied if events are offered that are not here; else those are passed over.
+///
+/// # Errors
+/// Corrupt or invalid if it is not what its sender signed, and those of the store.
+pub fn receive(
+    log: &Log,
+    space: &Space,
+    peer: &Peer,
+    page: Page,
+    passages_of: fn(&Node) -> Vec<Passage>,
+    may_ask: bool,
+    mut around: impl Around,
+) -> Result<Received> {
+    let head = &page.head;
+    if head.author != peer.did || !head.is_signed() || head.origin.space != space.as_str() {
+        return Err(Error::corrupt(
+            "the page is not signed by the peer for this space",
+        ));
+    }
+    let now = log.read(space, |tx| cursor(tx, peer))?;
+    if let Err(refusal) = advance(&now, &page)? {
+        return Ok(Received::Refused(refusal));
+    }
+    let wants = log.read(space, |tx| {
+        let mut wants = Vec::new();
+        for it in page
+            .entries
+            .iter()
+            .filter(|it| it.is_offered && it.event.is_none())
+        {
+            if tx.event_by_id(&it.id)?.is_none() {
+                wants.push(it.id);
+            }
+        }
+        Ok(wants)
+    })?;
+    if may_ask && !wants.is_empty() {
+        return Ok(Received::Refused(Refusal::Wants(wants)));
+    }
+    let mut entries = Vec::with_capacity(page.entries.len());
+    let mut passages = HashMap::new();
+    let (head, from) = (page.head, page.from);
+    let mut ids = Vec::with_capacity(page.entries.len());
+    for entry in page.entries {
+        ids.push(entry.id);
+        entries.push(match entry.event {
+            Some((row, rows)) => {
+                let foreign = Foreign::check(row, rows)?;
+                for node in foreign.nodes() {
+                    let list = passages_of(node);
+                    if !list.is_empty() {
+                        passages.insert(node.hash, Passages::from(list));
+                    }
+                }
+                Entry::Event(Box::new(foreign))
+            }
+            None => Entry::Id(entry.id),
+        });
+    }
+    let (peer, bare) = (
+        peer.clone(),
+        Page {
+            head,
+            from,
+            entries: bare(&ids),
+        },
+    );
+    log.write_long(space, move |tx| {
+        // Another process may have taken the same page meanwhile.
+        let now = cursor(&**tx, &peer)?;
+        let mut next = match advance(&now, &bare)? {
+            Ok(next) => next,
+            Err(refusal) => return Ok(Received::Refused(refusal)),
+        };
+        around.before(tx)?;
+        let merged = tx.merge(Batch {
+            entries,
+            passages,
+            seen: now.seen,
+            accepts_authors: peer.policy.relays,
+        })?;
+        around.after(tx, &merged)?;
+        next.seen.clone_from(&merged.seen);
+        tx.set(CURSORS, peer.did.as_str(), &next.to_bytes())?;
+        Ok(Received::Merged(Box::new(merged)))
+    })
+}
+
+fn bare(ids: &[Hash]) -> Vec<crate::PageEntry> {
+    let entry = |id: &Hash| crate::PageEntry {
+        id: *id,
+        event: None,
+        is_offered: false,
+    };
+    ids.iter().map(entry).collect()
+}

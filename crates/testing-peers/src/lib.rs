@@ -1,0 +1,15 @@
+//! For tests only: several nodes in memory, a network that loses and repeats, and nodes that lie.
+//!
+//! [`converge`] lets two to five nodes write everything that a store can hold while messages are lost,
+//! repeated and reordered, nodes are killed between and within steps, the network is parted, and clocks
+//! are up to an hour off; then it heals, and all nodes must hold the same. [`lie`] puts a node among
+//! them that tells two histories, rewrites, withholds, floods or loops.
+//!
+//! Invariant: the same seed does the same, on every machine. A failure says its seed.
+
+mod lies;
+mod node;
+mod world;
+
+pub use lies::{LIES, lie};
+pub use world::converge;

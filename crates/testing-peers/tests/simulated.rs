@@ -1,0 +1,21 @@
+//! A few seeds of each; `cargo xtask simulate` runs as many as are asked for.
+
+#![allow(clippy::panic, reason = "tests fail by panicking")]
+
+#[test]
+fn nodes_agree_whatever_the_network_and_the_clocks_do() {
+    for seed in 0..16 {
+        if let Err(error) = kenning_testing_peers::converge(seed, 120) {
+            panic!("seed {seed}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_lying_peer_is_noticed_and_changes_nothing() {
+    for seed in 0..64 {
+        if let Err(error) = kenning_testing_peers::lie(seed) {
+            panic!("seed {seed}: {error}");
+        }
+    }
+}

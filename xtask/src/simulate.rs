@@ -1,0 +1,60 @@
+//! Nodes in memory that share a space over a bad network: `cargo xtask simulate`.
+//!
+//! Half of the seeds let two to five honest nodes write while everything fails and then heals; the other
+//! half have a liar among them. A failure prints its seed, which shows it again, and ends the run.
+
+use crate::options::Options;
+use anyhow::{Result, bail};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+const SEEDS: u64 = 100;
+
+const STEPS: u64 = 90;
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    options.only(&["seeds", "seed", "steps"])?;
+    let seeds = options.value("seeds", SEEDS)?;
+    let first = options.value("seed", 0_u64)?;
+    let steps = options.value("steps", STEPS)?;
+    let begin = Instant::now();
+    let (next, n_events) = (AtomicU64::new(first), AtomicU64::new(0));
+    let failed: Mutex<Vec<String>> = Mutex::default();
+    let has_failed = || failed.lock().map_or(true, |it| !it.is_empty());
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= first + seeds || has_failed() {
+                return;
+            }
+            let converged = kenning_testing_peers::converge(seed, steps);
+            let lied = kenning_testing_peers::lie(seed);
+            let error = match (converged, lied) {
+                (Ok(n), Ok(_)) => {
+                    n_events.fetch_add(n, Ordering::Relaxed);
+                    continue;
+                }
+                (Err(error), _) => format!("seed {seed}: honest nodes: {error}"),
+                (_, Err(error)) => format!("seed {seed}: a liar: {error}"),
+            };
+            if let Ok(mut failed) = failed.lock() {
+                failed.push(error);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    if let Some(error) = failed.lock().ok().and_then(|it| it.first().cloned()) {
+        bail!("{error}");
+    }
+    println!(
+        "simulate: {seeds} seeds of honest nodes and {seeds} of liars, 0 failures, {} events, {} s",
+        n_events.into_inner(),
+        begin.elapsed().as_secs()
+    );
+    Ok(())
+}
