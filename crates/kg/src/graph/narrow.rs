@@ -13,7 +13,7 @@ use kenning_core::{Code, Error, Result};
 use kenning_kernel::Caller;
 use kenning_kernel::follow::Doubtful;
 use kenning_vault::Dir;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 impl Kg {
@@ -142,29 +142,36 @@ fn names_of(
             "" => String::new(),
             folder => format!("{folder}/"),
         };
-        let mut there = BTreeSet::new();
+        // A folder may hold most of the notes: each costs a lookup, and no new text.
+        let is_all_skipped = is_skipped(folder);
+        let mut key = format!("vault:{prefix}");
+        let n_prefix = key.len();
+        let mut there = HashSet::new();
         for listed in dir.names(folder).ok()? {
-            let name = format!("{prefix}{}", listed.name);
-            if listed.is_folder && !is_skipped(&name) && !is_known(&name) {
-                let walked = dir.walk(&name, SKIPPED, &is_markdown).ok()?;
+            key.truncate(n_prefix);
+            key.push_str(&listed.name);
+            let name = &key["vault:".len()..];
+            let is_skipped = is_all_skipped || SKIPPED.contains(&listed.name.as_str());
+            if listed.is_folder && !is_skipped && !is_known(name) {
+                let walked = dir.walk(name, SKIPPED, &is_markdown).ok()?;
                 if !walked.files.is_empty() {
                     return None;
                 }
-            } else if is_markdown(&name) {
+            } else if is_markdown(name) {
                 // Another file with the same name, as editors write.
-                let known = library.note(&name).map(|it| it.card.stamp().inode);
+                let known = library.number_of(&key);
+                let known = known.map(|it| library.doc(it).card.stamp().inode);
                 if known != Some(listed.inode) {
-                    names.insert(name.clone());
+                    names.insert(name.to_owned());
                 }
-                there.insert(name);
+                there.insert(listed.name);
             }
         }
         let notes = library.docs.iter().map(super::path_in_vault);
-        let here = notes.filter(|it| {
+        let gone = notes.filter(|it| {
             let last = it.strip_prefix(&prefix);
-            last.is_some_and(|it| !it.contains('/'))
+            last.is_some_and(|it| !there.contains(it) && !it.contains('/'))
         });
-        let gone = here.filter(|it| !there.contains(*it));
         names.extend(gone.map(ToOwned::to_owned));
     }
     Some(names)

@@ -88,8 +88,12 @@ pub(super) struct Survey<'a> {
 }
 
 pub(super) fn is_markdown(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    lower.ends_with(".md") || lower.ends_with(".markdown")
+    let has_ending = |ending: &str| {
+        let at = name.len().checked_sub(ending.len());
+        let end = at.and_then(|at| name.as_bytes().get(at..));
+        end.is_some_and(|it| it.eq_ignore_ascii_case(ending.as_bytes()))
+    };
+    has_ending(".md") || has_ending(".markdown")
 }
 
 /// The names of all Markdown files of a vault.
