@@ -183,6 +183,7 @@ fn own() -> Vec<Command> {
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommands(commands::kami_commands()),
+        commands::code_command(),
         Command::new("doctor").about("Look for what is wrong with this installation"),
         Command::new("reindex")
             .about("Cut every text into passages again, and embed what has no vector"),

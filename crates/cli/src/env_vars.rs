@@ -65,6 +65,9 @@ env_vars! {
     /// Hosts, separated by commas, whose repositories may be fetched although they are not of the public
     /// internet, for example `git.company.internal` or `10.0.0.5:8443`.
     REPO_HOSTS = "KENNING_REPO_HOSTS";
+    /// Repositories, separated by commas, that an agent may register by scanning them: `owner/name` and
+    /// `owner/*` at GitHub, or `https://host/owner/*`. Those beneath `KENNING_REPO_PATHS` may be always.
+    REPO_ALLOW = "KENNING_REPO_ALLOW";
     /// A file with the certificates (PEM) that servers of repositories are trusted by, when not the
     /// system's.
     GIT_SSL_CAINFO = "GIT_SSL_CAINFO";

@@ -338,6 +338,10 @@ fn repository_options() -> Result<RepositoryOptions> {
         let hosts = hosts.split(',').map(str::trim).filter(|it| !it.is_empty());
         options.hosts = hosts.map(ToOwned::to_owned).collect();
     }
+    if let Some(allow) = variable(env_vars::REPO_ALLOW) {
+        let allow = allow.split(',').map(str::trim).filter(|it| !it.is_empty());
+        options.allow = allow.map(ToOwned::to_owned).collect();
+    }
     if let Some(seconds) = variable(env_vars::REPO_INTERVAL) {
         let name = env_vars::REPO_INTERVAL;
         let seconds = seconds.parse().map_err(|_| {

@@ -319,8 +319,8 @@ mod tests {
         for (arguments, text, expected) in [
             (
                 &["kenning", "kg", "generate"][..],
-                "`docsPath`: `a/b` lies outside the project; run `kg_graph_generate` first",
-                "`--docs-path`: `a/b` lies outside the project; run `kenning kg generate` first",
+                "`docsPath`: `a/b` is outside the project; run `kg_graph_generate` first",
+                "`--docs-path`: `a/b` is outside the project; run `kenning kg generate` first",
             ),
             (
                 &["kenning", "kg", "search", "--query", "query"],

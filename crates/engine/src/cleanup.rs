@@ -6,17 +6,18 @@
 //! | pages that were previewed only | every sixteenth new preview | after 30 days, or above 2,000 in a space |
 //! | virtual environments of tools | the next installation | 30 days after their last use, or above 20 |
 //! | lock files | whoever held the lock; those of killed processes, this | at once; every six hours |
-//! | files of killed writes | this | a day after they were written to |
+//! | files of killed writes | this | a day after they were written to, unless an intent names them |
 //! | indexes, documents and names in memory | the next space that is asked for | above 32 spaces |
 //! | SQLite's write-ahead log | SQLite, after the next checkpoint | above 32 MiB, once nobody reads |
 //! | events of reads | nobody: the log is for ever | `events.reads` says which there are |
 
 use crate::Engine;
 use kenning_core::{Code, Error, Result};
-use kenning_kernel::Doctor;
+use kenning_kernel::{Doctor, journal};
 use kenning_memory::config::{READS_SAMPLED, Reads};
 use kenning_search::SPACES_MAX;
 use kenning_vault::{Dir, Unfinished};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// When this was last done; a file in the data directory.
@@ -69,9 +70,13 @@ impl Engine {
             .data()
             .write_private(STAMP, now_ms.to_string().as_bytes())?;
         let mut cleaned = Cleaned::default();
+        let mut kept = BTreeSet::new();
+        for space in self.kernel.log().store().spaces()? {
+            kept.extend(self.kernel.log().read(&space, journal::staged_ids)?);
+        }
         for dir in self.written_dirs() {
             let before_ms = now_ms.saturating_sub(UNFINISHED_MS);
-            match dir.unfinished(Some(before_ms), ENTRIES_MAX) {
+            match dir.unfinished(Some(before_ms), ENTRIES_MAX, &kept) {
                 Ok(found) => cleaned.unfinished += found.n_removed,
                 Err(error) => {
                     tracing::warn!("files of killed writes could not be removed: {error}")
@@ -107,7 +112,7 @@ impl Engine {
         for space in self.kernel.log().store().spaces()? {
             let (grants, pages) = self.kernel.log().read(&space, |tx| {
                 Ok((
-                    tx.list(kenning_kiwi::GRANTS)?.len(),
+                    kenning_kiwi::GRANTS.keys(tx)?.len(),
                     kenning_koi::n_previewed(tx)?,
                 ))
             })?;
@@ -146,7 +151,7 @@ impl Engine {
         );
         let mut unfinished = Unfinished::default();
         for dir in self.written_dirs() {
-            if let Ok(here) = dir.unfinished(None, ENTRIES_MAX) {
+            if let Ok(here) = dir.unfinished(None, ENTRIES_MAX, &BTreeSet::new()) {
                 unfinished.n_found += here.n_found;
                 unfinished.is_partial |= here.is_partial;
             }

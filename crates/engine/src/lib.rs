@@ -34,7 +34,7 @@ use kami::Kami;
 use kenning_audit::Verify;
 use kenning_core::{Clock, Did, Kind, Random, Result, Space};
 use kenning_kernel::{Forms, Hooks, Kernel, files};
-use kenning_store::{Node, Passage, Store};
+use kenning_store::{Node, Passage, ReadTx, Store};
 use kenning_vault::Dir;
 use kg::Kg;
 use kiwi::Kiwi;
@@ -202,6 +202,8 @@ impl Engine {
         }
         self.kernel.finish_file_writes()?;
         self.kiwi.finish_item_writes(space)?;
+        // Whoever looks next finds nothing unfinished.
+        self.kernel.journal().clear_done(self.kernel.log())?;
         self.kiwi.sweep_killed_runs();
         Ok(())
     }
@@ -262,11 +264,8 @@ impl Engine {
                 .seen
                 .push((format!("space {space}"), format!("{} events", roots.seq)));
             self.kernel.examine_authors(&space, &mut found)?;
-            let pending = self
-                .kernel
-                .log()
-                .read(&space, |tx| tx.list(files::INTENTS))?
-                .len();
+            let open = |tx: &dyn ReadTx| self.kernel.journal().open_intents(tx, &space);
+            let pending = self.kernel.log().read(&space, open)?.len();
             if let Some(fault) = self.kernel.log().clock_fault(&space)? {
                 found.faults.push(format!("space {space}: {fault}"));
             }

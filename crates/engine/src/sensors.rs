@@ -4,8 +4,8 @@
 //! them may check.
 
 use crate::Engine;
-use kenning_kernel::later::contained;
 use kenning_kernel::worker::Worker;
+use kenning_kernel::worker::contained;
 use std::sync::Arc;
 use std::time::Duration;
 

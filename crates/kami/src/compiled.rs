@@ -6,13 +6,25 @@
 use super::pulse::Pulse;
 use crate::Kami;
 use kenning_core::{Code, Result};
-use kenning_kernel::Caller;
+use kenning_kernel::{Bucket, Caller};
 use kenning_sandbox::{Artifact, Described, Digest, Sha256};
-use serde_json::{Value, json};
+use kenning_store::ReadTx;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::time::Duration;
 
 /// The bucket of hashes of compiled code, by the component's hash.
-const COMPILED: &str = "tools/compiled";
+const COMPILED: Bucket<Compiled> = Bucket::new("tools/compiled");
+
+/// The code of a component that was run without being installed.
+#[derive(Serialize, Deserialize)]
+struct Compiled {
+    /// Its hash, as [`Artifact`] writes it.
+    artifact: String,
+    /// When it was last compiled.
+    #[serde(default)]
+    ms: u64,
+}
 
 /// At most this many components keep their code.
 const COMPILED_MAX: usize = 32;
@@ -56,13 +68,9 @@ impl Kami {
             return Some(artifact);
         }
         let key = sha256.to_string();
-        let row = self
-            .kernel
-            .log()
-            .read(space, |tx| tx.get(COMPILED, &key))
-            .ok()??;
-        let row: Value = serde_json::from_slice(&row).ok()?;
-        Artifact::parse(row["artifact"].as_str()?)
+        let read = |tx: &dyn ReadTx| COMPILED.get_readable(tx, &key);
+        let row = self.kernel.log().read(space, read).ok()??;
+        Artifact::parse(&row.artifact)
     }
 
     /// Records what was compiled for a run, and discards the code that was not used for longest.
@@ -73,12 +81,9 @@ impl Kami {
         let mut known: Vec<(u64, String)> = self
             .kernel
             .log()
-            .read(space, |tx| tx.list(COMPILED))?
+            .read(space, |tx| COMPILED.list_readable(tx))?
             .into_iter()
-            .map(|(key, row)| {
-                let row: Value = serde_json::from_slice(&row).unwrap_or_default();
-                (row["ms"].as_u64().unwrap_or(0), key)
-            })
+            .map(|(key, row)| (row.ms, key))
             .filter(|it| it.1 != digest.sha256.to_string())
             .collect();
         known.sort_unstable();
@@ -94,12 +99,11 @@ impl Kami {
         let ms = self.kernel.log().clock().now_ms();
         self.kernel.later().write(space, move |tx| {
             for key in &over {
-                if tx.get(COMPILED, key)?.is_some() {
-                    tx.unset(COMPILED, key)?;
+                if COMPILED.has(&**tx, key)? {
+                    COMPILED.unset(tx, key)?;
                 }
             }
-            let row = json!({ "artifact": artifact, "ms": ms }).to_string();
-            tx.set(COMPILED, &key, row.as_bytes())?;
+            COMPILED.set(tx, &key, &Compiled { artifact, ms })?;
             tx.record("ToolCompiled", json!({ "sha256": key }))
                 .map(drop)
         });

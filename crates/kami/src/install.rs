@@ -6,7 +6,7 @@ use super::package::{Found, find, vouched};
 use super::record::{InstalledTool, Record, Stored, StoredVersion, VERSIONS_MAX};
 use super::trust::trusted;
 use crate::Kami;
-use kenning_audit::{Draft, Tx};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Kind, Result, Space};
 use kenning_kernel::{Caller, Scope};
 use kenning_sandbox::manifest::Manifest;
@@ -108,8 +108,8 @@ impl Kami {
         let changing = self.changing(space)?;
         keep_component(&changing.components, &found.package.wasm)?;
         let before = self.kernel.log().write(space, {
-            let manifest = manifest.clone();
-            move |tx| put(tx, manifest, version, &options, source, now_ms)
+            let (manifest, text) = (manifest.clone(), ToolText::of(&manifest));
+            move |tx| put(tx, manifest, text, version, &options, source, now_ms)
         });
         // Also removes files of packages that were not accepted.
         self.sweep(space, &changing)?;
@@ -294,7 +294,7 @@ impl Kami {
                     .get(&stored.version)
                     .map(|it| it.manifest.clone());
                 let manifest = Manifest::parse(&manifest.unwrap_or_default())?;
-                put_node(tx, &manifest, &stored)?;
+                ToolText::of(&manifest).put(tx, &stored)?;
                 let data = json!({ "id": name, "change": what, "version": stored.version });
                 tx.record("ToolChanged", data).map(drop)
             })?;
@@ -389,6 +389,7 @@ pub(super) fn require_accepted(
 fn put(
     tx: &mut Tx<'_>,
     manifest: Manifest,
+    text: ToolText,
     version: StoredVersion,
     options: &InstallOptions,
     source: String,
@@ -421,7 +422,7 @@ fn put(
             (known, Some(before))
         }
     };
-    put_node(tx, &manifest, &stored)?;
+    text.put(tx, &stored)?;
     let kind = if before.is_some() {
         "ToolUpdated"
     } else {
@@ -465,19 +466,37 @@ fn semver_key(version: &str) -> Vec<u64> {
     numbers.map(|it| it.parse().unwrap_or(0)).collect()
 }
 
-fn put_node(tx: &mut Tx<'_>, manifest: &Manifest, stored: &Stored) -> Result<()> {
-    let title = manifest.name.clone();
-    let mut body = format!("{}\n\n{}", manifest.id, manifest.description);
-    for it in &manifest.arguments {
-        body += &format!("\n{}: {}", it.name, it.description);
+/// What a tool's node says, cut into passages before the transaction that puts it.
+struct ToolText {
+    id: String,
+    title: String,
+    body: String,
+    passages: Passages,
+}
+
+impl ToolText {
+    fn of(manifest: &Manifest) -> Self {
+        let mut body = format!("{}\n\n{}", manifest.id, manifest.description);
+        for it in &manifest.arguments {
+            body += &format!("\n{}: {}", it.name, it.description);
+        }
+        Self {
+            id: manifest.id.clone(),
+            title: manifest.name.clone(),
+            passages: passages(&manifest.name, &body).into(),
+            body,
+        }
     }
-    let node = tx.put_node(Draft {
-        kind: Kind::Tool,
-        project: String::new(),
-        key: manifest.id.clone(),
-        title,
-        body,
-        props: stored.to_props()?,
-    })?;
-    tx.put_passages(node.id, &passages(&node.title, &node.body))
+
+    fn put(self, tx: &mut Tx<'_>, stored: &Stored) -> Result<()> {
+        let node = tx.put_node(Draft {
+            kind: Kind::Tool,
+            project: String::new(),
+            key: self.id,
+            title: self.title,
+            body: self.body,
+            props: stored.to_props()?,
+        })?;
+        tx.put_hashed_passages(node.id, &self.passages)
+    }
 }

@@ -4,7 +4,7 @@ use super::record::{InstalledTool, Record, Stored};
 use crate::Kami;
 use kenning_audit::{Draft, Tx};
 use kenning_core::{Code, Error, Kind, Result, Space};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Bucket, Caller, Scope, Text};
 use kenning_sandbox::{Digest, Sha256};
 use kenning_store::When;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(super) const WASM_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// The bucket of the latest logs of tools.
-pub(super) const LOGS: &str = "tools/logs";
+pub(super) const LOGS: Bucket<Text> = Bucket::new("tools/logs");
 
 impl Kami {
     /// The bytes of a component; the caller verifies them.
@@ -100,8 +100,8 @@ pub(super) fn said(record: &Record) -> Value {
 
 /// Removes the logs of a removed tool.
 pub(super) fn forget_logs(tx: &mut Tx<'_>, id: &str) -> Result<()> {
-    if tx.get(LOGS, id)?.is_some() {
-        tx.unset(LOGS, id)?;
+    if LOGS.has(&**tx, id)? {
+        LOGS.unset(tx, id)?;
     }
     Ok(())
 }

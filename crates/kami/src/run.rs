@@ -8,12 +8,13 @@ use super::pulse::Pulse;
 use super::record::{Record, ToolFunction};
 use crate::Kami;
 use kenning_core::{Code, Error, Result};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Caller, Scope, Text};
 use kenning_sandbox::policy::effective;
 use kenning_sandbox::{
     Capabilities, Failure, FsAccess, Limits, LogLevel, LogLine, Outcome, Quota, RunCall, Sha256,
     ToolCode, Usage,
 };
+use kenning_store::ReadTx;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -415,14 +416,14 @@ impl Kami {
             .later()
             .write(&caller.principal.space, move |tx| {
                 if !text.is_empty() {
-                    let before = tx.get(LOGS, &id)?.unwrap_or_default();
-                    let mut whole = String::from_utf8_lossy(&before).into_owned();
+                    let before = LOGS.get_readable(&**tx, &id)?;
+                    let Text(mut whole) = before.unwrap_or_default();
                     whole += &format!("-- run {}\n{text}", tx.next_seq());
                     let start = whole.len().saturating_sub(LOG_BYTES_MAX);
                     let start = (start..whole.len())
                         .find(|&it| whole.is_char_boundary(it))
                         .unwrap_or(0);
-                    tx.set(LOGS, &id, &whole.as_bytes()[start..])?;
+                    LOGS.set(tx, &id, &whole[start..].into())?;
                 }
                 tx.record("ToolRun", data).map(drop)
             });
@@ -433,13 +434,10 @@ impl Kami {
         caller.principal.require(Scope::Read)?;
         self.record(caller, id)?;
         self.kernel.later().flush();
-        let bytes = self
-            .kernel
-            .log()
-            .read(&caller.principal.space, |tx| tx.get(LOGS, id))?;
-        Ok(bytes
-            .map(|it| String::from_utf8_lossy(&it).into_owned())
-            .unwrap_or_default())
+        let space = &caller.principal.space;
+        let read = |tx: &dyn ReadTx| LOGS.get_readable(tx, id);
+        let logged = self.kernel.log().read(space, read)?;
+        Ok(logged.unwrap_or_default().0)
     }
 }
 

@@ -1,10 +1,13 @@
 //! Typed rows of the key-value table: the name of a bucket, and the type of its values.
 //!
-//! Values are JSON; a number is its digits. A text that is stored without quotation marks is a
-//! [`Text`].
+//! Values are JSON, and a number is its digits, which is the same. A text that is kept as it is, without
+//! quotation marks, is a [`Text`]; bytes are [`Raw`]; a [`Mark`] is there or not. A row with another form has
+//! a [`Kept`] of its own. No other module of the kernel or above calls `get`, `list`, `set` or `unset` of a
+//! transaction: tidy refuses it.
 
 use kenning_audit::Tx;
 use kenning_core::{Error, Result};
+use kenning_search::Account;
 use kenning_store::ReadTx;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,6 +52,49 @@ impl Kept for Text {
             .map(|it| Self(it.to_owned()))
     }
 }
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+/// Bytes as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Raw(pub Vec<u8>);
+
+impl Kept for Raw {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        Ok(self.0.clone())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self(bytes.to_vec()))
+    }
+}
+
+/// A row whose key says everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark;
+
+impl Kept for Mark {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        Ok(b"1".to_vec())
+    }
+
+    fn from_bytes(_: &[u8]) -> Option<Self> {
+        Some(Self)
+    }
+}
+
+/// What is known of each collection of vectors, by its name.
+pub const VECTOR_ACCOUNTS: Bucket<Account> = Bucket::new(kenning_search::ACCOUNTS);
 
 /// A bucket of the key-value table.
 #[derive(Debug)]

@@ -6,10 +6,10 @@
 //! text, so the same text is never embedded twice. Until the model has seen most passages, the table
 //! answers in its place.
 
-use crate::later::contained;
+use crate::worker::{Complaint, Signal, Woken, Worker, back_off, contained};
 use crate::{Caller, Kernel, Scope};
-use kenning_audit::Log;
-use kenning_core::{Code, Error, Hash, Result, Space};
+use kenning_audit::{Log, Passages};
+use kenning_core::{Code, Error, Hash, NodeId, Result, Space};
 use kenning_egress::Policy;
 use kenning_embed::http::{Key, Kind, Provider, Settings};
 use kenning_embed::{Embedder, Model};
@@ -19,7 +19,7 @@ use kenning_store::{NodeFilter, Vector, When};
 use kenning_vault::Stamp;
 use serde_json::{Map, json};
 use std::collections::BTreeSet;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Passages that are sent to the model at a time.
@@ -27,6 +27,12 @@ const BATCH: usize = 64;
 
 /// How long a model that did not answer is left alone.
 const REST: Duration = Duration::from_secs(30);
+
+/// How long at most, after many failures in a row.
+const REST_MAX: Duration = Duration::from_secs(120);
+
+/// How long the thread sleeps at most when nothing is waiting.
+const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
 /// Nodes that are cut into passages again in one transaction.
 const REINDEX_PAGE: usize = 500;
@@ -61,7 +67,9 @@ pub struct Reindexed {
 #[derive(Default)]
 pub(crate) struct Chosen {
     state: Arc<Mutex<State>>,
-    worker: Mutex<Option<Arc<Worker>>>,
+    worker: Mutex<Option<Worker>>,
+    /// Spaces that may have passages without a vector.
+    waiting: Arc<Mutex<BTreeSet<Space>>>,
     /// The configuration, as the file with this stamp says.
     config: Mutex<Option<(Stamp, Config)>>,
 }
@@ -236,19 +244,21 @@ impl Kernel {
         if self.read_only || self.embedder().is_none() {
             return;
         }
+        lock(&self.chosen.waiting).insert(space.clone());
         let mut worker = lock(&self.chosen.worker);
         let worker = worker.get_or_insert_with(|| {
-            let worker = Arc::new(Worker::default());
-            let parts = Parts {
+            let queue = Queue {
                 log: self.log.clone(),
                 searcher: Arc::clone(&self.searcher),
                 state: Arc::clone(&self.chosen.state),
+                waiting: Arc::clone(&self.chosen.waiting),
             };
-            let theirs = Arc::clone(&worker);
-            std::thread::spawn(move || theirs.run(&parts));
-            worker
+            // It is dropped without waiting for a request that is under way: what that brings is asked again.
+            Worker::start("embedding", Arc::default(), move |signal| {
+                queue.work_off(signal)
+            })
         });
-        worker.wake(space);
+        worker.signal().wake();
     }
 
     /// What makes vectors, and what is waiting.
@@ -306,19 +316,34 @@ impl Kernel {
         let mut after = None;
         loop {
             caller.check()?;
-            let passages_of = self.hooks.passages_of;
-            let (last, cut) = self.log.write(space, move |tx| {
+            let (last, found) = self.log.read(space, |tx| {
                 let page = tx.nodes(&NodeFilter::default(), When::Now, after, REINDEX_PAGE)?;
-                let mut cut = 0;
-                for node in &page {
+                let last = page.last().map(|it| it.id);
+                let mut found = Vec::new();
+                for node in page {
                     if !tx.passages(node.id)?.is_empty() {
-                        tx.put_passages(node.id, &passages_of(node))?;
-                        cut += 1;
+                        found.push(node);
                     }
                 }
-                Ok((page.last().map(|it| it.id), cut))
+                Ok((last, found))
             })?;
-            done.nodes += cut;
+            done.nodes += found.len() as u64;
+            // Texts are cut, tokenized and hashed here, not while every other writer waits.
+            let cut = found.iter().map(|node| {
+                let cut = Passages::from((self.hooks.passages_of)(node));
+                (node.id, node.hash, cut)
+            });
+            let cut: Vec<(NodeId, Hash, Passages)> = cut.collect();
+            self.log.write(space, move |tx| {
+                for (id, hash, cut) in &cut {
+                    // Whoever changed it meanwhile has cut it as well.
+                    let now = tx.node(*id, When::Now)?;
+                    if now.is_some_and(|it| it.hash == *hash) {
+                        tx.put_hashed_passages(*id, cut)?;
+                    }
+                }
+                Ok(())
+            })?;
             caller.progress(
                 done.nodes as f64,
                 Some(total as f64),
@@ -359,81 +384,45 @@ fn in_its_place(fault: &str) -> String {
     format!("{fault}; found by full text and the built-in table instead")
 }
 
-/// What the thread works with.
-struct Parts {
+/// Embeds what is waiting.
+struct Queue {
     log: Log,
     searcher: Arc<Searcher>,
     state: Arc<Mutex<State>>,
+    waiting: Arc<Mutex<BTreeSet<Space>>>,
 }
 
-/// Embeds what is waiting, while there is somebody to wait for it.
-#[derive(Default)]
-struct Worker {
-    spaces: Mutex<(BTreeSet<Space>, bool)>,
-    changed: Condvar,
-}
-
-impl Worker {
-    fn wake(&self, space: &Space) {
-        lock(&self.spaces).0.insert(space.clone());
-        self.changed.notify_one();
-    }
-
-    fn stop(&self) {
-        lock(&self.spaces).1 = true;
-        self.changed.notify_one();
-    }
-
-    fn run(&self, parts: &Parts) {
-        while let Some(space) = self.next() {
-            let Some(embedder) = lock(&parts.state).embedder.clone() else {
+impl Queue {
+    fn work_off(&self, signal: &Signal) {
+        let (mut seen, mut n_failures) = (0, 0);
+        let mut complaint = Complaint::default();
+        while !signal.is_stopped() {
+            let Some(space) = lock(&self.waiting).pop_first() else {
+                if signal.next(&mut seen, SLEEP_MAX) == Woken::ToStop {
+                    return;
+                }
                 continue;
             };
-            let step = || step(&parts.log, &parts.searcher, &space, &*embedder);
+            let Some(embedder) = lock(&self.state).embedder.clone() else {
+                continue;
+            };
+            let step = || step(&self.log, &self.searcher, &space, &*embedder);
             match contained(step) {
                 Ok(0) => {}
                 Ok(_) => {
-                    lock(&parts.state).answers();
-                    self.wake(&space);
+                    n_failures = 0;
+                    complaint.clear();
+                    lock(&self.state).answers();
+                    lock(&self.waiting).insert(space);
                 }
                 Err(error) => {
-                    tracing::warn!("space {space}: passages wait for their vectors: {error}");
-                    lock(&parts.state).fails(&error);
-                    self.rest();
-                    self.wake(&space);
+                    n_failures += 1;
+                    complaint.say("passages wait for their vectors", &error);
+                    lock(&self.state).fails(&error);
+                    lock(&self.waiting).insert(space);
+                    signal.pause(back_off(REST, REST_MAX, n_failures));
                 }
             }
-        }
-    }
-
-    /// The next space that has something waiting; `None` when nobody is there any more.
-    fn next(&self) -> Option<Space> {
-        let mut spaces = lock(&self.spaces);
-        loop {
-            if spaces.1 {
-                return None;
-            }
-            if let Some(space) = spaces.0.pop_first() {
-                return Some(space);
-            }
-            let woken = self.changed.wait(spaces);
-            spaces = woken.unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    /// Waits before the next try, or until nobody is there any more.
-    fn rest(&self) {
-        let spaces = lock(&self.spaces);
-        let until = self.changed.wait_timeout_while(spaces, REST, |it| !it.1);
-        drop(until);
-    }
-}
-
-impl Drop for Chosen {
-    fn drop(&mut self) {
-        if let Some(worker) = lock(&self.worker).take() {
-            // A request that is under way is not waited for: what it brings is asked again.
-            worker.stop();
         }
     }
 }

@@ -1,10 +1,8 @@
-//! A write that is also a file.
+//! A write that is also a file: notes, NOW.md and the daily logs.
 //!
-//! The content is written beside the file and synced, so that a full disk is found before anything is
-//! kept; then the event, the node and an intent with the content are committed; then the content takes
-//! the file's name; then the intent is cleared and the call is answered. A process that dies in between
-//! leaves the intent, and whoever opens the store next (or touches the same file) carries it out. A lock
-//! per file, released by death, keeps two processes from doing so at once.
+//! How such a write is made safe is the journal's ([`crate::journal`]): stage, commit with an intent, take
+//! the name, clear the intent. Here is what is particular to a file whose text is the body of its node. A
+//! lock per file, released by death, keeps two processes from writing or finishing it at once.
 //!
 //! Where the name cannot be taken, the node goes back to what the file still is. Only if that cannot be
 //! written either, the intent stays, and the answer says that the write will be completed.
@@ -14,19 +12,17 @@
 //!
 //! Such files lie in a [`Root`]: the vault, or the directory of the current context. Files of the
 //! context have checksums beside them, which are written after the file and before the intent is
-//! cleared ([`crate::FileForm::written`]).
+//! done ([`crate::FileForm::written`]).
 
+use crate::journal::{self, Carried, INTENTS, Intent, Plan};
 use crate::roots::{self, Root};
-use crate::{FileNode, Forms, Kernel};
+use crate::{FileNode, Forms, Kernel, ReadFile};
 use kenning_audit::Tx;
-use kenning_core::{Code, Error, Hash, Kind, Result, Space};
+use kenning_core::{Code, Error, Hash, Kind, Random, Result, Space};
 use kenning_store::{ReadTx, When, patience};
 use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
-
-/// The key-value bucket of unfinished writes.
-pub const INTENTS: &str = "intents";
 
 /// How long a call waits for another one's write of the same file.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -56,53 +52,49 @@ impl Writing {
     }
 }
 
-/// An unfinished write.
-struct Intent {
-    file: FileNode,
-    content: String,
-    /// Of the file before; `None` when there was none.
-    before: Option<Hash>,
+/// The file of an intent, if it is one of a root.
+fn file_of(key: &str, intent: &Intent, forms: Forms) -> Option<FileNode> {
+    let source = roots::name_in_key(key)?;
+    Some(FileNode {
+        source,
+        form: roots::form_of(source, forms),
+        root: intent.dir.clone(),
+        name: intent.only()?.name.clone(),
+        key: key.to_owned(),
+        bytes_max: intent.bytes_max,
+    })
 }
 
-impl Intent {
-    /// Whether the file has this text before or after the write.
-    fn knows(&self, text: &str) -> bool {
-        let hash = Hash::of(text.as_bytes());
-        self.before == Some(hash) || Hash::of(self.content.as_bytes()) == hash
+/// What somebody else wrote to a file, read before the transaction that adopts it.
+struct Theirs {
+    text: String,
+    /// Its node, unless it is what was known anyway.
+    prepared: Option<Box<dyn ReadFile>>,
+}
+
+impl Theirs {
+    fn prepare(kernel: &Kernel, space: &Space, file: &FileNode, text: String) -> Result<Self> {
+        let is_known = kernel.log.read(space, |tx| is_known(tx, file, &text))?;
+        let prepared = (!is_known).then(|| file.read(&text, Map::new()));
+        Ok(Self { text, prepared })
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
-        let value = json!({
-            "root": self.file.root, "name": self.file.name, "key": self.file.key,
-            "bytes_max": self.file.bytes_max, "content": self.content,
-            "before": self.before.map(|it| it.to_string()),
-        });
-        value.to_string().into_bytes()
+    /// Makes a revision of it, if it is not what we know.
+    fn adopt(self, tx: &mut Tx<'_>, file: &FileNode) -> Result<()> {
+        if is_known(&**tx, file, &self.text)? {
+            return Ok(());
+        }
+        let prepared = self.prepared;
+        let prepared = prepared.unwrap_or_else(|| file.read(&self.text, Map::new()));
+        prepared.put(tx)?;
+        let data = json!({ "path": file.name, "bytes": self.text.len() });
+        tx.record("FileAdopted", data).map(drop)
     }
+}
 
-    fn from_bytes(bytes: &[u8], forms: Forms) -> Option<Self> {
-        let value: Value = serde_json::from_slice(bytes).ok()?;
-        let text = |name: &str| Some(value.get(name)?.as_str()?.to_owned());
-        let before = match value.get("before")? {
-            Value::Null => None,
-            hash => Some(Hash::from_hex(hash.as_str()?)?),
-        };
-        let key = text("key")?;
-        let source = roots::name_in_key(&key)?;
-        let file = FileNode {
-            source,
-            form: roots::form_of(source, forms),
-            root: text("root")?,
-            name: text("name")?,
-            key,
-            bytes_max: value.get("bytes_max")?.as_u64()?,
-        };
-        Some(Self {
-            file,
-            content: text("content")?,
-            before,
-        })
-    }
+fn is_known(tx: &dyn ReadTx, file: &FileNode, text: &str) -> Result<bool> {
+    let known = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
+    Ok(known.is_some_and(|it| it.body == text))
 }
 
 impl Kernel {
@@ -121,45 +113,41 @@ impl Kernel {
         // A name that leads outside, or that is no file, is refused here, before anything is kept.
         let before = read_text(dir, file)?;
         let writing = writing(before.as_deref())?;
-        let intent = Intent {
-            file: file.clone(),
-            content: writing.content.clone(),
-            before: before.as_ref().map(|it| Hash::of(it.as_bytes())),
-        };
+        let hash_before = before.as_ref().map(|it| Hash::of(it.as_bytes()));
         let unwritable = |error| self.root(file.source).unwritable(error);
-        let staged = dir.stage(&file.name, writing.content.as_bytes());
-        let staged = staged.map_err(unwritable)?;
-        let known = self.commit_intent(space, file, before, &writing, intent.to_bytes())?;
-        if let Err(error) = staged.take_name() {
+        let mut plan = self.plan(file);
+        plan.write(dir, &file.name, writing.content.as_bytes(), hash_before)
+            .map_err(unwritable)?;
+        let content = writing.content.clone();
+        self.commit_file(space, file, before.clone(), writing, plan.intent())?;
+        if let Err(error) = plan.take_names(dir) {
             if kenning_vault::is_unconfirmed(&error) {
                 // File and node are new. The intent stays: whoever writes or opens next makes sure that
                 // the file is kept.
                 return Err(unwritable(error));
             }
-            return Err(match self.undo_file_write(space, file, known) {
+            return Err(match self.undo_file_write(space, file, before) {
                 Ok(()) => unwritable(error),
                 Err(_) => completed_later(unwritable(error)),
             });
         }
-        self.conclude(space, dir, file, &writing.content)
+        self.conclude(space, dir, file, plan.intent(), &content);
+        Ok(())
     }
 
-    /// The file is written: records its checksum and clears the intent. If there is no room for that, the
-    /// intent stays, so that whoever comes next does it; what was asked for is done.
-    fn conclude(&self, space: &Space, dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
-        if let Err(error) = file.form.written(dir, file, content) {
-            tracing::warn!("the checksum of `{}` is not recorded: {error}", file.name);
-            return Ok(());
-        }
-        match self.clear_intent(space, &file.key) {
-            Err(error) if error.code == Code::Unavailable => {
-                tracing::warn!(
-                    "`{}` is written, which is not noted yet: {error}",
-                    file.name
-                );
-                Ok(())
+    fn plan(&self, file: &FileNode) -> Plan {
+        let (root, bytes_max) = (file.root.clone(), file.bytes_max);
+        Plan::new(self.log.random(), root, String::new(), bytes_max)
+    }
+
+    /// The file is written: records its checksum, and the intent is done. If there is no room for the
+    /// checksum, the intent stays, so that whoever comes next does it; what was asked for is done.
+    fn conclude(&self, space: &Space, dir: &Dir, file: &FileNode, intent: &Intent, content: &str) {
+        match file.form.written(dir, file, content) {
+            Ok(()) => self.journal.done(&self.later, space, &file.key, intent),
+            Err(error) => {
+                tracing::warn!("the checksum of `{}` is not recorded: {error}", file.name);
             }
-            cleared => cleared,
         }
     }
 
@@ -179,40 +167,34 @@ impl Kernel {
         Ok(())
     }
 
-    /// Commits the event, the node and the intent. Returns what the node's text was before.
-    fn commit_intent(
+    /// Commits the event, the node and the intent.
+    fn commit_file(
         &self,
         space: &Space,
         file: &FileNode,
         before: Option<String>,
-        writing: &Writing,
-        intent: Vec<u8>,
-    ) -> Result<Option<String>> {
-        let (file, writing) = (file.clone(), writing.clone());
-        let forms = self.hooks.forms;
-        let prepared = file.read(&writing.content, writing.props.clone());
-        let hash = Hash::of(writing.content.as_bytes()).to_string();
-        self.log.write(space, move |tx| {
+        writing: Writing,
+        intent: &Intent,
+    ) -> Result<()> {
+        let prepared = file.read(&writing.content, writing.props);
+        let data = event_data(file, &writing.content, writing.details);
+        let theirs = before.map(|text| Theirs::prepare(self, space, file, text));
+        let (theirs, event, file) = (theirs.transpose()?, writing.event, file.clone());
+        let key = file.key.clone();
+        let work = move |tx: &mut Tx<'_>, late: Option<Intent>| {
             // A write whose caller waited no longer may have been committed after we had looked for
             // one. It never came to its file, so the file being another is nobody else's doing.
-            let late = tx
-                .get(INTENTS, &file.key)?
-                .and_then(|it| Intent::from_bytes(&it, forms));
-            if let Some(theirs) = &before
-                && !late.is_some_and(|it| it.knows(theirs))
-            {
-                adopt(tx, &file, theirs)?;
+            if let Some(theirs) = theirs {
+                let now = Some(Hash::of(theirs.text.as_bytes()));
+                let late = late.as_ref().and_then(Intent::only);
+                if !late.is_some_and(|it| it.expects(now)) {
+                    theirs.adopt(tx, &file)?;
+                }
             }
             prepared.put(tx)?;
-            let n_bytes = writing.content.len();
-            let mut data = json!({ "path": file.name, "bytes": n_bytes, "content": hash });
-            if let Some(data) = data.as_object_mut() {
-                data.extend(writing.details);
-            }
-            tx.record(writing.event, data)?;
-            tx.set(INTENTS, &file.key, &intent)?;
-            Ok(before)
-        })
+            tx.record(event, data).map(drop)
+        };
+        self.journal.commit(&self.log, space, &key, intent, work)
     }
 
     /// The file could not be written: the node goes back to what the file still is.
@@ -223,9 +205,10 @@ impl Kernel {
         known: Option<String>,
     ) -> Result<()> {
         let file = file.clone();
+        let known = known.map(|text| file.read(&text, Map::new()));
         self.log.write(space, move |tx| {
             match known {
-                Some(text) => file.read(&text, Map::new()).put(tx)?,
+                Some(known) => known.put(tx)?,
                 None => {
                     let node = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
                     if let Some(node) = node {
@@ -235,28 +218,46 @@ impl Kernel {
                 }
             }
             tx.record("FileWriteUndone", json!({ "path": file.name }))?;
-            tx.unset(INTENTS, &file.key)
+            journal::give_up(tx, &file.key)
         })
-    }
-
-    fn clear_intent(&self, space: &Space, key: &str) -> Result<()> {
-        let key = key.to_owned();
-        self.log.write(space, move |tx| tx.unset(INTENTS, &key))
     }
 
     /// Whether a write of this file was left unfinished.
     pub fn has_unfinished_write(&self, space: &Space, key: &str) -> Result<bool> {
-        Ok(self.log.read(space, |tx| tx.get(INTENTS, key))?.is_some())
+        let open = |tx: &dyn ReadTx| self.journal.open_intent(tx, space, key);
+        Ok(self.log.read(space, open)?.is_some())
+    }
+
+    /// The unfinished writes of a root's files, by the keys of their nodes.
+    fn intents_of(&self, space: &Space, root: &Root) -> Result<Vec<(FileNode, Intent)>> {
+        let open = |tx: &dyn ReadTx| self.journal.open_intents(tx, space);
+        let intents = self.log.read(space, open)?.into_iter();
+        let files = intents.filter_map(|(key, intent)| {
+            let file = file_of(&key, &intent, self.hooks.forms)?;
+            root.has(&file).then_some((file, intent))
+        });
+        Ok(files.collect())
     }
 
     /// The keys of a root's files whose writes were left unfinished.
     pub fn unfinished_writes(&self, space: &Space, root: &Root) -> Result<Vec<String>> {
-        let intents = self.log.read(space, |tx| tx.list(INTENTS))?;
-        let own = intents.into_iter().filter(|(_, bytes)| {
-            let intent = Intent::from_bytes(bytes, self.hooks.forms);
-            intent.is_some_and(|it| root.has(&it.file))
+        let intents = self.intents_of(space, root)?.into_iter();
+        Ok(intents.map(|it| it.0.key).collect())
+    }
+
+    /// The keys of notes that are committed and whose files are still what they were before.
+    pub fn notes_ahead_of_files(&self, space: &Space) -> Result<Vec<String>> {
+        let intents = self.intents_of(space, &self.vault)?;
+        if intents.is_empty() {
+            return Ok(Vec::new());
+        }
+        let dir = self.vault.open(space)?;
+        let ahead = intents.into_iter().filter(|(file, intent)| {
+            let now = dir.read(&file.name, file.bytes_max).ok();
+            let now = now.map(|it| Hash::of(&it));
+            intent.only().is_some_and(|it| it.is_ahead_of(now))
         });
-        Ok(own.map(|(key, _)| key).collect())
+        Ok(ahead.map(|it| it.0.key).collect())
     }
 
     pub fn lock_file(&self, file: &FileNode, wait: Duration) -> Result<Lock> {
@@ -282,30 +283,35 @@ impl Kernel {
 
     /// Carries out what a killed process left behind. The caller holds the file's lock.
     pub fn finish_file_write(&self, space: &Space, dir: &Dir, key: &str) -> Result<()> {
-        let Some(bytes) = self.log.read(space, |tx| tx.get(INTENTS, key))? else {
+        let open = |tx: &dyn ReadTx| {
+            let Some(intent) = self.journal.open_intent(tx, space, key)? else {
+                return Ok(None);
+            };
+            let node = tx.node_by_key("", Kind::Document, key, When::Now)?;
+            Ok(Some((intent, node.map(|it| it.body))))
+        };
+        let Some((intent, body)) = self.log.read(space, open)? else {
             return Ok(());
         };
-        let Some(intent) = Intent::from_bytes(&bytes, self.hooks.forms) else {
-            return Err(Error::corrupt("an unfinished write is not of its form"));
+        let Some(file) = file_of(key, &intent, self.hooks.forms) else {
+            return Err(Error::corrupt(
+                "the record of an unfinished write is malformed",
+            ));
         };
-        let now = read_text(dir, &intent.file)?;
-        let now_hash = now.as_ref().map(|it| Hash::of(it.as_bytes()));
-        if now_hash == Some(Hash::of(intent.content.as_bytes())) {
-            // The file was renamed into place; only the answer was lost, and perhaps the checksum. Whether
-            // the rename had reached the disk, nobody knows.
-            dir.confirm(&intent.file.name)?;
-            return self.conclude(space, dir, &intent.file, &intent.content);
+        let carried = intent.carry_out(dir, body.as_deref())?;
+        let now = read_text(dir, &file)?;
+        match (carried, now) {
+            (Carried::Out, Some(text)) => {
+                self.conclude(space, dir, &file, &intent, &text);
+                return Ok(());
+            }
+            // The file wins.
+            (_, Some(text)) => self.adopt_file(space, &file, text)?,
+            (_, None) => {}
         }
-        if now_hash == intent.before {
-            dir.write(&intent.file.name, intent.content.as_bytes())?;
-            return self.conclude(space, dir, &intent.file, &intent.content);
-        }
-        if let Some(theirs) = now {
-            // Somebody else wrote meanwhile: the file wins.
-            let file = intent.file.clone();
-            self.log.write(space, move |tx| adopt(tx, &file, &theirs))?;
-        }
-        self.clear_intent(space, key)
+        intent.discard(dir);
+        self.journal.done(&self.later, space, key, &intent);
+        Ok(())
     }
 
     /// Finishes every write of this process's roots that no living process is busy with. Those of
@@ -313,21 +319,13 @@ impl Kernel {
     pub fn finish_file_writes(&self) -> Result<()> {
         for root in [&self.vault, &self.omi] {
             let space = root.space();
-            for (key, bytes) in self.log.read(space, |tx| tx.list(INTENTS))? {
-                let Some(intent) = Intent::from_bytes(&bytes, self.hooks.forms) else {
-                    tracing::error!(
-                        "space {space}: the unfinished write `{key}` is not of its form"
-                    );
-                    continue;
-                };
-                if !root.has(&intent.file) {
-                    continue;
-                }
+            for (file, _) in self.intents_of(space, root)? {
                 let finished = root.create(space).and_then(|dir| {
-                    let _lock = self.lock_file(&intent.file, Duration::ZERO)?;
-                    self.finish_file_write(space, &dir, &key)
+                    let _lock = self.lock_file(&file, Duration::ZERO)?;
+                    self.finish_file_write(space, &dir, &file.key)
                 });
                 if let Err(error) = finished {
+                    let key = &file.key;
                     tracing::warn!("space {space}: `{key}` is still unfinished: {error}");
                 }
             }
@@ -335,11 +333,61 @@ impl Kernel {
         Ok(())
     }
 
-    /// Makes a revision of a file that was not written here, if it is not what is known.
+    /// Makes a revision of a file that was not written here, if it is not what is known. The caller holds the
+    /// file's lock.
     pub fn adopt_file(&self, space: &Space, file: &FileNode, text: String) -> Result<()> {
+        let theirs = Theirs::prepare(self, space, file, text)?;
         let file = file.clone();
-        self.log.write(space, move |tx| adopt(tx, &file, &text))
+        self.log.write(space, move |tx| {
+            theirs.adopt(tx, &file)?;
+            // Whatever was to be written before is over.
+            journal::give_up(tx, &file.key)
+        })
     }
+
+    /// Prepares a file that is not there yet, to be a part of a larger transaction.
+    pub fn prepare_new_file(&self, file: FileNode, content: &str) -> NewFile {
+        let mut plan = self.plan(&file);
+        plan.change(&file.name, None, Some(Hash::of(content.as_bytes())));
+        NewFile {
+            prepared: file.read(content, Map::new()),
+            data: event_data(&file, content, Map::new()),
+            intent: plan.intent().clone(),
+            file,
+        }
+    }
+}
+
+/// A file that is not there yet.
+pub struct NewFile {
+    /// The file.
+    pub file: FileNode,
+    prepared: Box<dyn ReadFile>,
+    data: Value,
+    intent: Intent,
+}
+
+impl NewFile {
+    /// Keeps its node, its event and the intent. The caller holds the file's lock, and carries the intent out
+    /// ([`Kernel::finish_file_write`]) once this is committed.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn put(self, tx: &mut Tx<'_>, event: &'static str) -> Result<()> {
+        self.prepared.put(tx)?;
+        tx.record(event, self.data)?;
+        INTENTS.set(tx, &self.file.key, &self.intent)
+    }
+}
+
+/// What the event of a write says.
+fn event_data(file: &FileNode, content: &str, details: Map<String, Value>) -> Value {
+    let hash = Hash::of(content.as_bytes()).to_string();
+    let mut data = json!({ "path": file.name, "bytes": content.len(), "content": hash });
+    if let Some(data) = data.as_object_mut() {
+        data.extend(details);
+    }
+    data
 }
 
 /// What to say of a write that could neither be done nor be undone.
@@ -357,11 +405,19 @@ pub fn completed_later(error: Error) -> Error {
 /// not.
 pub fn faults_of_intents(tx: &dyn ReadTx) -> Result<Vec<String>> {
     let mut faults = Vec::new();
-    for (key, bytes) in tx.list(INTENTS)? {
-        let intent = Intent::from_bytes(&bytes, Forms::PLAIN).filter(|it| it.file.key == key);
+    for key in INTENTS.keys(tx)? {
+        if key.starts_with(journal::ITEM) {
+            continue;
+        }
+        let intent = INTENTS.get_readable(tx, &key)?;
+        let file = intent
+            .as_ref()
+            .and_then(|it| file_of(&key, it, Forms::PLAIN));
+        let is_its_file = file.is_some_and(|it| key == format!("{}:{}", it.source, it.name));
+        let after = intent.as_ref().and_then(|it| it.only()?.after);
         let node = tx.node_by_key("", Kind::Document, &key, When::Now)?;
-        let is_said = |it: &Intent| node.as_ref().is_some_and(|node| node.body == it.content);
-        if !intent.is_some_and(|it| is_said(&it)) {
+        let body = node.map(|it| Hash::of(it.body.as_bytes()));
+        if !is_its_file || after.is_none() || after != body {
             faults.push(format!(
                 "the unfinished write of `{key}` is not what its node says"
             ));
@@ -394,47 +450,25 @@ pub fn read_text(dir: &Dir, file: &FileNode) -> Result<Option<String>> {
     }
 }
 
-/// Keeps a file that is not there yet, as a part of a larger write: its node, its event and the intent. The
-/// caller holds the file's lock, and carries the intent out once this is committed.
-pub fn put_new(tx: &mut Tx<'_>, file: &FileNode, content: &str, event: &'static str) -> Result<()> {
-    file.read(content, Map::new()).put(tx)?;
-    let hash = Hash::of(content.as_bytes()).to_string();
-    let data = json!({ "path": file.name, "bytes": content.len(), "content": hash });
-    tx.record(event, data)?;
-    let intent = Intent {
-        file: file.clone(),
-        content: content.to_owned(),
-        before: None,
-    };
-    tx.set(INTENTS, &file.key, &intent.to_bytes())
-}
-
-/// Keeps the intent to write a file that is there as `before`, as a part of a larger write. The caller
-/// holds the file's lock, and carries the intent out once this is committed.
+/// Keeps the intent that a file which is as `before` becomes `after`, or goes, as a part of a larger
+/// transaction that gives its node that text. The caller holds the file's lock, and carries the intent out
+/// ([`Kernel::finish_file_write`]) once this is committed.
 pub(crate) fn intend(
     tx: &mut Tx<'_>,
+    random: &dyn Random,
     file: &FileNode,
-    content: &str,
     before: Option<&str>,
+    after: Option<&str>,
 ) -> Result<()> {
-    let intent = Intent {
-        file: file.clone(),
-        content: content.to_owned(),
-        before: before.map(|it| Hash::of(it.as_bytes())),
-    };
-    tx.set(INTENTS, &file.key, &intent.to_bytes())
+    let hash = |text: &str| Hash::of(text.as_bytes());
+    let mut plan = Plan::new(random, file.root.clone(), String::new(), file.bytes_max);
+    plan.change(&file.name, before.map(hash), after.map(hash));
+    INTENTS.set(tx, &file.key, plan.intent())
 }
 
-/// Makes a revision of what somebody else wrote, if it is not what we know.
-pub(crate) fn adopt(tx: &mut Tx<'_>, file: &FileNode, theirs: &str) -> Result<()> {
-    let known = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
-    if known.is_some_and(|it| it.body == theirs) {
-        return Ok(());
-    }
-    file.read(theirs, Map::new()).put(tx)?;
-    tx.record(
-        "FileAdopted",
-        json!({ "path": file.name, "bytes": theirs.len() }),
-    )?;
-    Ok(())
+/// Makes a revision of what somebody else wrote, if it is not what we know, as a part of a larger
+/// transaction.
+pub(crate) fn adopt(tx: &mut Tx<'_>, file: &FileNode, text: &str) -> Result<()> {
+    let (text, prepared) = (text.to_owned(), None);
+    Theirs { text, prepared }.adopt(tx, file)
 }

@@ -7,12 +7,11 @@
 //!
 //! Work that panics is lost, as work that fails is, and the thread goes on with the rest.
 
+use crate::worker::{Signal, Worker, contained};
 use kenning_audit::{Log, Tx};
-use kenning_core::{Error, Result, Space};
+use kenning_core::{Result, Space};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A piece of work in a transaction of its space.
@@ -27,6 +26,9 @@ const GROUP_MAX: usize = 64;
 /// So long a piece waits for others.
 const GATHER: Duration = Duration::from_millis(20);
 
+/// How long the thread sleeps at most when nothing is due.
+const SLEEP_MAX: Duration = Duration::from_secs(3_600);
+
 enum Job {
     /// In a transaction, together with others.
     Write(Space, Work),
@@ -36,19 +38,51 @@ enum Job {
 
 #[derive(Default)]
 struct State {
-    jobs: VecDeque<Job>,
+    /// In the order in which they came, each with the moment from which it need not wait for others.
+    jobs: VecDeque<(Instant, Job)>,
+    /// What is not to be done before its moment.
+    delayed: Vec<(Instant, Errand)>,
     /// Jobs that are not done, those that are being done included.
     n_pending: usize,
     /// Somebody waits: nothing gathers any longer.
     is_urgent: bool,
-    is_closed: bool,
+}
+
+impl State {
+    /// The next job that is due, and those behind it that can share its transaction.
+    fn next(&mut self, now: Instant, is_urgent: bool) -> Option<(Job, Vec<Work>)> {
+        let is_due = |at: Instant| is_urgent || at <= now;
+        let is_full = self.jobs.len() >= GROUP_MAX;
+        if !self.jobs.front().is_some_and(|it| is_full || is_due(it.0)) {
+            let n = self.delayed.iter().position(|it| is_due(it.0))?;
+            return Some((Job::Run(self.delayed.remove(n).1), Vec::new()));
+        }
+        let (_, first) = self.jobs.pop_front()?;
+        let mut others = Vec::new();
+        if let Job::Write(space, _) = &first {
+            while others.len() + 1 < GROUP_MAX
+                && matches!(self.jobs.front(), Some((_, Job::Write(it, _))) if it == space)
+            {
+                if let Some((_, Job::Write(_, work))) = self.jobs.pop_front() {
+                    others.push(work);
+                }
+            }
+        }
+        Some((first, others))
+    }
+
+    /// How long nothing is due.
+    fn pause(&self, now: Instant) -> Duration {
+        let delayed = self.delayed.iter().map(|it| it.0);
+        let first = self.jobs.front().map(|it| it.0).into_iter().chain(delayed);
+        let left = first.min().map(|it| it.saturating_duration_since(now));
+        left.unwrap_or(SLEEP_MAX)
+    }
 }
 
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
-    /// There is something to do, or reason to do it now.
-    more: Condvar,
     /// Something was done.
     less: Condvar,
 }
@@ -67,51 +101,29 @@ impl Queue {
         self.less.notify_all();
     }
 
-    /// The next job, and those behind it that can share its transaction; none when no more come.
-    fn next(&self) -> Option<(Job, Vec<Work>)> {
-        let mut state = self.lock();
-        while state.jobs.is_empty() {
-            if state.is_closed {
+    /// Waits for the next job that is due. None when it is to stop and everything is done.
+    fn next(&self, signal: &Signal, seen: &mut u64) -> Option<(Job, Vec<Work>)> {
+        loop {
+            let is_stopped = signal.is_stopped();
+            let mut state = self.lock();
+            let (now, is_urgent) = (Instant::now(), state.is_urgent || is_stopped);
+            if let Some(next) = state.next(now, is_urgent) {
+                return Some(next);
+            }
+            if is_stopped {
                 return None;
             }
-            let woken = self.more.wait(state);
-            state = woken.unwrap_or_else(PoisonError::into_inner);
-        }
-        if matches!(state.jobs.front(), Some(Job::Write(..))) {
-            state = self.gather(state);
-        }
-        let first = state.jobs.pop_front()?;
-        let mut others = Vec::new();
-        if let Job::Write(space, _) = &first {
-            while others.len() + 1 < GROUP_MAX
-                && matches!(state.jobs.front(), Some(Job::Write(it, _)) if it == space)
-            {
-                if let Some(Job::Write(_, work)) = state.jobs.pop_front() {
-                    others.push(work);
-                }
-            }
-        }
-        Some((first, others))
-    }
-
-    /// Waits a moment for others, unless there are enough or somebody is in a hurry.
-    fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let until = Instant::now() + GATHER;
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let is_enough = state.jobs.len() >= GROUP_MAX || state.is_urgent || state.is_closed;
-            if is_enough || left.is_zero() {
-                return state;
-            }
-            let woken = self.more.wait_timeout(state, left);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let pause = state.pause(now);
+            drop(state);
+            signal.next(seen, pause);
         }
     }
 }
 
 /// Writes afterwards. Dropping it waits until everything is written.
 pub struct Later {
-    thread: Mutex<Option<JoinHandle<()>>>,
+    worker: Mutex<Option<Worker>>,
+    signal: Arc<Signal>,
     log: Log,
     read_only: bool,
     queue: Arc<Queue>,
@@ -120,7 +132,8 @@ pub struct Later {
 impl Later {
     pub fn new(log: Log, read_only: bool) -> Self {
         Self {
-            thread: Mutex::new(None),
+            worker: Mutex::new(None),
+            signal: Arc::default(),
             log,
             read_only,
             queue: Arc::default(),
@@ -133,40 +146,55 @@ impl Later {
         space: &Space,
         work: impl FnOnce(&mut Tx<'_>) -> Result<()> + Send + 'static,
     ) {
-        self.send(Job::Write(space.clone(), Box::new(work)));
+        let job = Job::Write(space.clone(), Box::new(work));
+        self.send(|state| state.jobs.push_back((Instant::now() + GATHER, job)));
     }
 
     /// The same for work that is not one transaction.
     pub fn run(&self, work: impl FnOnce(&Log) -> Result<()> + Send + 'static) {
-        self.send(Job::Run(Box::new(work)));
+        let job = Job::Run(Box::new(work));
+        self.send(|state| state.jobs.push_back((Instant::now(), job)));
     }
 
-    fn send(&self, job: Job) {
+    /// The same after so long, or when somebody waits for everything, or at the end.
+    pub fn run_after(
+        &self,
+        delay: Duration,
+        work: impl FnOnce(&Log) -> Result<()> + Send + 'static,
+    ) {
+        let due = Instant::now() + delay;
+        self.send(|state| state.delayed.push((due, Box::new(work))));
+    }
+
+    fn send(&self, push: impl FnOnce(&mut State)) {
         if self.read_only {
             return;
         }
         // A process that never reads needs no thread for it.
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.is_none() {
+        let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        let started = worker.get_or_insert_with(|| {
             let (log, queue) = (self.log.clone(), Arc::clone(&self.queue));
-            let named = std::thread::Builder::new().name("later".to_owned());
-            match named.spawn(move || work_off(&log, &queue)) {
-                Ok(started) => *thread = Some(started),
-                // Nobody would do it: then it is lost, as in a process that dies, and the next may have a thread.
-                Err(error) => {
-                    tracing::warn!("background work was not done: no thread for it: {error}");
-                    return;
-                }
-            }
+            let signal = Arc::clone(&self.signal);
+            Worker::start("later", signal, move |signal| {
+                work_off(&log, &queue, signal)
+            })
+        });
+        if !started.is_running() {
+            // Nobody would do it: then it is lost, as in a process that dies, and the next may have a thread.
+            tracing::warn!("background work was not done: no thread for it");
+            *worker = None;
+            return;
         }
-        drop(thread);
+        drop(worker);
         let mut state = self.queue.lock();
-        state.jobs.push_back(job);
+        push(&mut state);
         state.n_pending += 1;
         let n = state.jobs.len();
+        let is_first = n + state.delayed.len() == 1;
         drop(state);
-        if n == 1 || n >= GROUP_MAX {
-            self.queue.more.notify_one();
+        // Whoever is awake, or sleeps until the first is due, need not be told of each.
+        if is_first || n <= 1 || n >= GROUP_MAX {
+            self.signal.wake();
         }
     }
 
@@ -175,7 +203,7 @@ impl Later {
         let mut state = self.queue.lock();
         while state.n_pending > 0 {
             state.is_urgent = true;
-            self.queue.more.notify_one();
+            self.signal.wake();
             let less = self.queue.less.wait(state);
             state = less.unwrap_or_else(PoisonError::into_inner);
         }
@@ -184,17 +212,16 @@ impl Later {
 
 impl Drop for Later {
     fn drop(&mut self) {
-        self.queue.lock().is_closed = true;
-        self.queue.more.notify_one();
-        let thread = self.thread.get_mut();
-        if let Some(thread) = thread.unwrap_or_else(PoisonError::into_inner).take() {
-            drop(thread.join());
+        let worker = self.worker.get_mut();
+        if let Some(worker) = worker.unwrap_or_else(PoisonError::into_inner) {
+            worker.end();
         }
     }
 }
 
-fn work_off(log: &Log, queue: &Queue) {
-    while let Some((job, others)) = queue.next() {
+fn work_off(log: &Log, queue: &Queue, signal: &Signal) {
+    let mut seen = 0;
+    while let Some((job, others)) = queue.next(signal, &mut seen) {
         let n = 1 + others.len();
         match job {
             Job::Run(work) => {
@@ -216,16 +243,6 @@ fn work_off(log: &Log, queue: &Queue) {
         }
         queue.done(n);
     }
-}
-
-/// A panic as an error. What the work had of the store is rolled back; it shares nothing else that is changed
-/// halfway: what the engine keeps in memory is behind locks that begin anew after a panic.
-pub fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
-        let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Error::internal("it panicked").because(said.unwrap_or_default()))
-    })
 }
 
 #[cfg(test)]
@@ -264,5 +281,35 @@ mod tests {
         assert_eq!(done.load(Ordering::Relaxed), 6);
         let head = log.read(&space, |tx| tx.head()).unwrap();
         assert_eq!(head.map(|it| it.seq), Some(3));
+    }
+
+    #[test]
+    fn what_is_delayed_is_done_when_it_is_due_when_somebody_waits_and_at_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::new(Sqlite::open(folder.path()).unwrap());
+        let random = Arc::new(SeededRandom::new(1));
+        let signer = Signer::generate(&*random);
+        let log = Log::new(store, signer, Arc::new(FixedClock::at(1)), random);
+        let later = Later::new(log, false);
+        let (said, heard) = std::sync::mpsc::channel();
+        let say = |word: &'static str| {
+            let said = said.clone();
+            move |_: &Log| {
+                said.send(word).unwrap();
+                Ok(())
+            }
+        };
+        let long = Duration::from_secs(600);
+        later.run_after(long, say("waited for"));
+        later.run(say("at once"));
+        assert_eq!(heard.recv().unwrap(), "at once");
+        assert!(heard.try_recv().is_err());
+        later.flush();
+        assert_eq!(heard.try_recv().unwrap(), "waited for");
+        later.run_after(Duration::from_millis(1), say("due"));
+        assert_eq!(heard.recv().unwrap(), "due");
+        later.run_after(long, say("at the end"));
+        drop(later);
+        assert_eq!(heard.try_recv().unwrap(), "at the end");
     }
 }

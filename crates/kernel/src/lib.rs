@@ -5,8 +5,8 @@
 //! nothing between calls that is not in the store, so that any number of processes can use one data
 //! directory. It knows no wing: what a wing knows of files and nodes is asked for by [`Hooks`].
 //!
-//! Reading order: [`Kernel::open`], then `roots` and `file_node`, then `files` (a write that is also a
-//! file), then `events` and `tokens`; `bucket`, `lease` and `worker` are what wings are built with.
+//! Reading order: [`Kernel::open`], then `roots` and `file_node`, then `journal` and `files` (a write
+//! that is also a file), then `events` and `tokens`; `bucket`, `lease` and `worker` are what wings are built with.
 
 mod authors;
 mod bucket;
@@ -20,6 +20,7 @@ mod file_node;
 pub mod files;
 pub mod follow;
 mod index_files;
+pub mod journal;
 pub mod later;
 pub mod lease;
 mod lines;
@@ -36,7 +37,7 @@ mod transfer;
 pub mod worker;
 
 pub use authors::AuthorView;
-pub use bucket::{Bucket, Kept, Text};
+pub use bucket::{Bucket, Kept, Mark, Raw, Text, VECTOR_ACCOUNTS};
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use copy::{Restored, check_backup, read_back};
 pub use embedding::{EmbeddingStatus, Reindexed};
@@ -56,6 +57,7 @@ pub use transfer::{ImportedFiles, Transferred};
 use embedding::Chosen;
 use index_files::IndexFiles;
 use jiff::tz::TimeZone;
+use journal::Journal;
 use kenning_audit::{Continuity, Log, Signer};
 use kenning_core::{Clock, Error, Hash, Kind, Random, Result, Space};
 use kenning_search::{Collections, Searcher};
@@ -134,6 +136,7 @@ pub struct Kernel {
     searcher: Arc<Searcher>,
     collections: Collections,
     later: Later,
+    journal: Arc<Journal>,
     read_only: bool,
     hooks: Hooks,
     exchanges: peers::Exchanges,
@@ -168,6 +171,7 @@ impl Kernel {
             searcher: Arc::new(Searcher::kept_by(IndexFiles::new(data.clone(), read_only))),
             collections: Collections::default(),
             later,
+            journal: Arc::default(),
             data,
             vault: Root::new(&roots::VAULT, forms.vault, vault, space.clone()),
             omi: Root::new(&roots::OMI, forms.omi, omi, space.clone()),
@@ -281,6 +285,11 @@ impl Kernel {
     /// The background work.
     pub fn later(&self) -> &Later {
         &self.later
+    }
+
+    /// Writes of files that are not carried out yet.
+    pub fn journal(&self) -> &Arc<Journal> {
+        &self.journal
     }
 
     /// Whether other machines may use the same store.

@@ -3,12 +3,14 @@
 //! A token is `kng_<id>_<secret>`; only the hash of the secret is stored, in a space that no token
 //! can be bound to. Making and revoking one are events of that space's log.
 
+use crate::bucket::{Bucket, Kept};
 use crate::{Caller, Kernel, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use kenning_audit::Tx;
 use kenning_core::{Error, Hash, Result, Space};
 use serde_json::{Value, json};
 
-const BUCKET: &str = "tokens";
+/// By their public parts.
+const TOKENS: Bucket<Stored> = Bucket::new("tokens");
 const PREFIX: &str = "kng";
 /// Longer than any token that is made here.
 const TOKEN_BYTES_MAX: usize = 128;
@@ -55,19 +57,28 @@ struct Stored {
 }
 
 impl Stored {
-    fn to_bytes(&self) -> Vec<u8> {
+    /// What is listed; the key of the row is the id.
+    fn into_view(self, id: &str) -> TokenView {
+        TokenView {
+            id: id.to_owned(),
+            ..self.view
+        }
+    }
+}
+
+impl Kept for Stored {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
         let view = &self.view;
         let scopes: Vec<&str> = view.scopes.iter().map(|it| it.as_str()).collect();
-        json!({
+        let row = json!({
             "name": view.name, "scopes": scopes, "space": view.space.as_str(),
             "created_ms": view.created_ms, "expires_ms": view.expires_ms,
             "secret_hash": self.secret_hash.to_string(),
-        })
-        .to_string()
-        .into_bytes()
+        });
+        Ok(row.to_string().into_bytes())
     }
 
-    fn from_bytes(id: &str, bytes: &[u8]) -> Option<Self> {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let scopes = value.get("scopes")?.as_array()?;
         let scopes = scopes
@@ -75,7 +86,7 @@ impl Stored {
             .map(|it| it.as_str()?.parse().ok())
             .collect::<Option<_>>()?;
         let view = TokenView {
-            id: id.to_owned(),
+            id: String::new(),
             name: value.get("name")?.as_str()?.to_owned(),
             scopes,
             space: value.get("space")?.as_str()?.parse().ok()?,
@@ -118,7 +129,7 @@ impl Kernel {
         };
         let token = format!("{PREFIX}_{id}_{secret}");
         let write = move |tx: &mut Tx<'_>| {
-            tx.set(BUCKET, &id, &stored.to_bytes())?;
+            TOKENS.set(tx, &id, &stored)?;
             let view = stored.view;
             tx.record("TokenCreated", json!({ "id": id, "name": view.name }))
         };
@@ -129,14 +140,9 @@ impl Kernel {
     /// Every token, without its secret.
     pub fn tokens(&self, caller: &Caller) -> Result<Vec<TokenView>> {
         caller.principal.require(Scope::Admin)?;
-        let read = || self.log.read(&system_space(), |tx| tx.list(BUCKET));
-        let rows = self.patiently(caller.waited, read)?;
-        let views = rows
-            .iter()
-            .map(|(id, bytes)| Stored::from_bytes(id, bytes).map(|it| it.view));
-        views
-            .collect::<Option<_>>()
-            .ok_or_else(|| Error::corrupt("a stored token is malformed"))
+        let read = || self.log.read(&system_space(), |tx| TOKENS.list(tx));
+        let rows = self.patiently(caller.waited, read)?.into_iter();
+        Ok(rows.map(|(id, it)| it.into_view(&id)).collect())
     }
 
     /// Revokes a token by its id.
@@ -144,10 +150,10 @@ impl Kernel {
         caller.principal.require(Scope::Admin)?;
         let id = id.to_owned();
         let write = move |tx: &mut Tx<'_>| {
-            if tx.get(BUCKET, &id)?.is_none() {
+            if !TOKENS.has(&**tx, &id)? {
                 return Err(Error::not_found("token", &id).hint("`kenning token list` lists them"));
             }
-            tx.unset(BUCKET, &id)?;
+            TOKENS.unset(tx, &id)?;
             tx.record("TokenRevoked", json!({ "id": id }))?;
             Ok(())
         };
@@ -157,14 +163,13 @@ impl Kernel {
     /// Revokes every token that came with a restored backup, and returns how many there were.
     pub(crate) fn revoke_restored_tokens(&self, caller: &Caller) -> Result<u64> {
         caller.principal.require(Scope::Admin)?;
-        let rows = self.log.read(&system_space(), |tx| tx.list(BUCKET))?;
-        if rows.is_empty() {
+        let ids = self.log.read(&system_space(), |tx| TOKENS.keys(tx))?;
+        if ids.is_empty() {
             return Ok(0);
         }
         self.log.write(&system_space(), move |tx| {
-            let ids: Vec<String> = rows.into_iter().map(|it| it.0).collect();
             for id in &ids {
-                tx.unset(BUCKET, id)?;
+                TOKENS.unset(tx, id)?;
                 tx.record("TokenRevoked", json!({ "id": id, "reason": "restored" }))?;
             }
             Ok(ids.len() as u64)
@@ -189,16 +194,18 @@ impl Kernel {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(refused());
         }
-        let read = || self.log.read(&system_space(), |tx| tx.get(BUCKET, id));
+        let read = || {
+            let log = &self.log;
+            log.read(&system_space(), |tx| TOKENS.get_readable(tx, id))
+        };
         let stored = self.patiently(Waited::default(), read)?;
-        let stored = stored.and_then(|bytes| Stored::from_bytes(id, &bytes));
         // An unknown id is compared too, so that it takes as long as a known one.
         let expected = stored
             .as_ref()
             .map_or_else(Hash::default, |it| it.secret_hash);
         // BLAKE3's own comparison takes constant time.
         let same = blake3::hash(secret.as_bytes()) == blake3::Hash::from_bytes(expected.0);
-        let view = stored.filter(|_| same).ok_or_else(refused)?.view;
+        let view = stored.filter(|_| same).ok_or_else(refused)?.into_view(id);
         if view
             .expires_ms
             .is_some_and(|end| end <= self.log.clock().now_ms())

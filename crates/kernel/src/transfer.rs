@@ -2,10 +2,10 @@
 
 use super::lines::{LineFault, read_line};
 use crate::{Caller, Kernel, Scope};
-use kenning_audit::{Draft, EdgeDraft, Tx};
-use kenning_core::{Error, Kind, NodeId, Result};
+use kenning_audit::{Draft, EdgeDraft, Passages, Tx};
+use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result};
 use kenning_store::{
-    CREATED_ELSEWHERE_MS, EdgeFilter, Node, NodeFilter, Passage, When, check_json_depth, parse_json,
+    CREATED_ELSEWHERE_MS, EdgeFilter, Node, NodeFilter, When, check_json_depth, parse_json,
 };
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -173,14 +173,22 @@ impl Kernel {
         caller.check()?;
         let mut known = std::mem::take(ids);
         let count = batch.len();
-        let passages_of = self.hooks.passages_of;
+        // Texts are cut, tokenized and hashed here, not while every other writer waits.
+        let prepare = |entry: Entry| match entry {
+            Entry::Node(imported) => {
+                let cut = (self.hooks.passages_of)(&imported.as_node());
+                (Entry::Node(imported), Passages::from(cut))
+            }
+            edge => (edge, Passages::default()),
+        };
+        let batch: Vec<(Entry, Passages)> = batch.into_iter().map(prepare).collect();
         let (known, nodes, edges) = self.log.write(&caller.principal.space, move |tx| {
             let (mut nodes, mut edges) = (0, 0);
-            for entry in batch {
+            for (entry, cut) in batch {
                 match entry {
                     Entry::Node(imported) => {
                         let old = imported.id;
-                        let new = import_node(tx, *imported, passages_of)?;
+                        let new = import_node(tx, *imported, &cut)?;
                         if let Some(old) = old {
                             known.insert(old, new);
                         }
@@ -212,11 +220,7 @@ impl Kernel {
     }
 }
 
-fn import_node(
-    tx: &mut Tx<'_>,
-    imported: ImportedNode,
-    passages_of: fn(&Node) -> Vec<Passage>,
-) -> Result<NodeId> {
+fn import_node(tx: &mut Tx<'_>, imported: ImportedNode, cut: &Passages) -> Result<NodeId> {
     let ImportedNode {
         id,
         created_ms,
@@ -239,7 +243,7 @@ fn import_node(
         Some(id) => tx.put_node_as(id, draft)?,
         None => tx.put_node(draft)?,
     };
-    tx.put_passages(node.id, &passages_of(&node))?;
+    tx.put_hashed_passages(node.id, cut)?;
     Ok(node.id)
 }
 
@@ -248,6 +252,26 @@ struct ImportedNode {
     id: Option<NodeId>,
     created_ms: Option<u64>,
     draft: Draft,
+}
+
+impl ImportedNode {
+    /// A node that says the same, to cut it by; when and by whom it is made does not matter for that.
+    fn as_node(&self) -> Node {
+        let draft = self.draft.clone();
+        Node {
+            id: self.id.unwrap_or(NodeId([0; 16])),
+            kind: draft.kind,
+            project: draft.project,
+            key: draft.key,
+            title: draft.title,
+            body: draft.body,
+            props: draft.props,
+            created: Hlc::default(),
+            updated: Hlc::default(),
+            hash: Hash::default(),
+            rev: 1,
+        }
+    }
 }
 
 /// The longest key of a node that comes from elsewhere, in bytes.

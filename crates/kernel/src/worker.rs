@@ -4,8 +4,8 @@
 //! Everything that a serving process does by itself is a [`Worker`]: it looks, does what is due, and waits
 //! on its [`Signal`] until time has passed, somebody wakes it, or it is to stop.
 
-use crate::later::contained;
 use kenning_core::{Error, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -117,6 +117,16 @@ pub fn back_off(first: Duration, most: Duration, n_failures: u32) -> Duration {
     wait.map_or(most, |it| it.min(most))
 }
 
+/// A panic as an error. What the work had of the store is rolled back; it shares nothing else that is changed
+/// halfway: what the engine keeps in memory is behind locks that begin anew after a panic.
+pub fn contained<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Error::internal("it panicked").because(said.unwrap_or_default()))
+    })
+}
+
 /// A thread that works in the background. Dropping it asks it to stop and does not wait.
 pub struct Worker {
     signal: Arc<Signal>,
@@ -174,6 +184,11 @@ impl Worker {
                 }
             }
         })
+    }
+
+    /// Whether its thread is there.
+    pub fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|it| !it.is_finished())
     }
 
     /// What wakes and stops it.

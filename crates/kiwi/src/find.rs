@@ -2,7 +2,7 @@
 
 use super::found::{FoundItem, FoundItems, ItemQuery, ItemSort, ItemSource};
 use super::index::{LOCAL, PARAMETERS, REGISTRY, USER, bucket_of_id};
-use super::runs::{RUNS, counted};
+use super::runs::RUNS;
 use super::titles::AskedWords;
 use crate::Kiwi;
 use kenning_core::{Did, Error, Kind, NodeId, Result};
@@ -244,9 +244,10 @@ fn shown(
 
 /// The share of a tool's runs that went well. Texts that are merely read have none.
 fn success_rate(tx: &dyn ReadTx, id: &str) -> Result<Option<f64>> {
-    let (runs, successes) = counted(tx.get(RUNS, &format!("tool/{id}"))?.as_deref());
+    let runs = RUNS.get_readable(tx, &format!("tool/{id}"))?;
+    let runs = runs.unwrap_or_default();
     #[expect(clippy::cast_precision_loss, reason = "a share")]
-    let rate = (runs > 0).then(|| successes as f64 / runs as f64);
+    let rate = (runs.n > 0).then(|| runs.n_successes as f64 / runs.n as f64);
     Ok(rate)
 }
 
@@ -327,7 +328,7 @@ fn exact(tx: &dyn ReadTx, query: &ItemQuery, project: &str) -> Result<Vec<NodeId
     if id.parse::<ItemId>().is_err() {
         return Ok(found);
     }
-    for (node, _) in tx.list(&bucket_of_id(id))? {
+    for node in bucket_of_id(id).keys(tx)? {
         let Some(node) = node
             .parse()
             .ok()

@@ -10,14 +10,14 @@ use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Hash, Kind, NodeId, Result, Space};
 use kenning_items::mark::{self, Style};
 use kenning_items::{ItemType, Layout, Place, Scope};
-use kenning_kernel::Caller;
 use kenning_kernel::follow::{Follow, ancestors};
+use kenning_kernel::{Bucket, Caller, Kept, Mark};
 use kenning_search::passages;
 use kenning_store::{Node, Passage, ReadTx, When};
 use kenning_vault::{Found, Stamp};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What local items say that they are from.
@@ -50,17 +50,17 @@ pub(super) type KnownDirs = Mutex<HashMap<PathBuf, Arc<Mutex<Known>>>>;
 
 /// An item as it was.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Row {
+pub(super) struct Row {
     stamp: Hash,
     node: NodeId,
 }
 
-impl Row {
-    fn to_bytes(self) -> Vec<u8> {
-        format!("{} {}", self.stamp, self.node).into_bytes()
+impl Kept for Row {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        Ok(format!("{} {}", self.stamp, self.node).into_bytes())
     }
 
-    fn of(bytes: &[u8]) -> Option<Self> {
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (stamp, node) = std::str::from_utf8(bytes).ok()?.split_once(' ')?;
         Some(Self {
             stamp: Hash::from_hex(stamp)?,
@@ -109,14 +109,21 @@ impl Kiwi {
         known.follow.touch();
     }
 
+    /// What this process knows of a shelf is not to be believed any more.
+    pub(super) fn forget_known(&self, shelf: &Path) {
+        let shelves = self.items.known.lock();
+        let mut shelves = shelves.unwrap_or_else(PoisonError::into_inner);
+        shelves.remove(shelf);
+    }
+
     fn bring_up_to_date(&self, caller: &Caller, shelf: &Shelf, known: &mut Known) -> Result<()> {
-        let (space, bucket) = (&caller.principal.space, bucket_of(shelf));
+        let (space, bucket) = (&caller.principal.space, bucket_of(shelf.dir.path()));
         if known.rows.is_none() {
-            let rows = self.kernel.log().read(space, |tx| tx.list(&bucket))?;
-            let rows = rows
-                .into_iter()
-                .filter_map(|(k, v)| Some((k, Row::of(&v)?)));
-            known.rows = Some(rows.collect());
+            let rows = self
+                .kernel
+                .log()
+                .read(space, |tx| bucket.list_readable(tx))?;
+            known.rows = Some(rows.into_iter().collect());
         }
         let found = items_on(shelf)?;
         let roots = found.keys().map(String::as_str);
@@ -162,15 +169,15 @@ impl Kiwi {
     fn write_pages(
         &self,
         space: &Space,
-        bucket: &str,
+        bucket: &Bucket<Row>,
         pages: Vec<(String, Hash, Page)>,
     ) -> Result<Vec<(String, Row)>> {
-        let bucket = bucket.to_owned();
+        let bucket = bucket.clone();
         self.kernel.log().write(space, move |tx| {
             let write = |(root, stamp, page): (String, Hash, Page)| {
                 let node = page.write(tx)?;
                 let row = Row { stamp, node };
-                tx.set(&bucket, &root, &row.to_bytes())?;
+                bucket.set(tx, &root, &row)?;
                 Ok((root, row))
             };
             pages.into_iter().map(write).collect()
@@ -213,7 +220,7 @@ impl Page {
             return Ok(node.id);
         }
         tx.put_hashed_passages(node.id, &self.passages)?;
-        tx.set(&by_id(&node), &node.id.to_string(), b"")?;
+        by_id(&node).set(tx, &node.id.to_string(), &Mark)?;
         let kind = if node.rev == 1 {
             "ItemAdded"
         } else {
@@ -360,13 +367,14 @@ fn add_stamp(bytes: &mut Vec<u8>, file: &Found) {
     bytes.extend_from_slice(line.as_bytes());
 }
 
-fn bucket_of(shelf: &Shelf) -> String {
-    let path = shelf.dir.path().to_string_lossy();
-    format!("items/stamps/{}", Hash::of(path.as_bytes()))
+/// What was last seen on a shelf, by where each item lies on it.
+pub(super) fn bucket_of(shelf: &Path) -> Bucket<Row> {
+    let path = shelf.to_string_lossy();
+    Bucket::named(format!("items/stamps/{}", Hash::of(path.as_bytes())))
 }
 
-fn forget(tx: &mut Tx<'_>, bucket: &str, root: &str, node: NodeId) -> Result<()> {
-    tx.unset(bucket, root)?;
+fn forget(tx: &mut Tx<'_>, bucket: &Bucket<Row>, root: &str, node: NodeId) -> Result<()> {
+    bucket.unset(tx, root)?;
     remove(tx, node)
 }
 
@@ -380,7 +388,7 @@ pub(super) fn remove(tx: &mut Tx<'_>, node: NodeId) -> Result<()> {
         Err(error) if error.code == Code::NotFound => return Ok(()),
         Err(error) => return Err(error),
     }
-    tx.unset(&by_id(&before), &node.to_string())?;
+    by_id(&before).unset(tx, &node.to_string())?;
     let mut data = json!({ "nodeId": node.to_string() });
     for name in ["type", "id", "version", "path", "source"] {
         data[name] = before.props.get(name).cloned().unwrap_or_default();
@@ -389,14 +397,14 @@ pub(super) fn remove(tx: &mut Tx<'_>, node: NodeId) -> Result<()> {
 }
 
 /// The bucket of the nodes whose id is that of this item.
-fn by_id(node: &Node) -> String {
+fn by_id(node: &Node) -> Bucket<Mark> {
     let id = node.props.get("id").and_then(Value::as_str);
     bucket_of_id(id.unwrap_or_default())
 }
 
 /// The bucket of the nodes with this id, whatever their type and wherever they are.
-pub(super) fn bucket_of_id(id: &str) -> String {
-    format!("items/ids/{id}")
+pub(super) fn bucket_of_id(id: &str) -> Bucket<Mark> {
+    Bucket::named(format!("items/ids/{id}"))
 }
 
 /// The node of a local item, if it was indexed.

@@ -12,7 +12,6 @@ mod builtin_items;
 mod catalogue;
 mod find;
 mod found;
-mod in_json;
 mod index;
 mod item_dirs;
 mod load;

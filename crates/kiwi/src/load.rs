@@ -9,11 +9,11 @@ use super::{DeletedItem, ItemFault, ItemResult, ItemSource, ItemTarget, not_foun
 use crate::Kiwi;
 use kenning_core::{Code, Error, Result};
 use kenning_items::Scope as ItemScope;
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Bucket, Caller, Scope, Text};
 use serde_json::json;
 
 /// The hashes of items when they were loaded, by their paths.
-const LOADED: &str = "items/loaded";
+const LOADED: Bucket<Text> = Bucket::new("items/loaded");
 
 /// Where an item is loaded from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +229,7 @@ impl Kiwi {
         self.kernel
             .log()
             .write(&caller.principal.space, move |tx| {
-                tx.set(LOADED, &path, hash.as_bytes())
+                LOADED.set(tx, &path, &hash.into())
             })?;
         Ok(done)
     }
@@ -268,8 +268,8 @@ impl Kiwi {
         let loaded = self
             .kernel
             .log()
-            .read(&caller.principal.space, |tx| tx.get(LOADED, &path))?;
-        let loaded = loaded.map(|it| String::from_utf8_lossy(&it).into_owned());
+            .read(&caller.principal.space, |tx| LOADED.get_readable(tx, &path))?;
+        let loaded = loaded.map(|it| it.0);
         Ok(loaded.is_some() && loaded == unmarked(package))
     }
 

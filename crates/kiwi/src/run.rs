@@ -1,7 +1,7 @@
 //! Running a directive or a knowledge entry returns its text. Nothing in the text is executed here.
 
 use super::package::Item;
-use super::runs::{GRANTS, forget_old_grants};
+use super::runs::{GRANTS, Grant, forget_old_grants};
 use super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::Kiwi;
 use kenning_core::{Error, Hash};
@@ -160,12 +160,14 @@ impl Kiwi {
             let mut bytes = [0; 16];
             self.kernel.log().random().fill(&mut bytes);
             let id = format!("run_{}", &Hash::of(&bytes).to_string()[..24]);
-            let row = json!({
-                "directive": directive.name, "version": directive.version,
-                "grants": grants.to_json(), "at_ms": at_ms,
-                "parent": parent.as_ref().map(|it| &it.id),
-                "project": project_name,
-            });
+            let row = Grant {
+                directive: directive.name.clone(),
+                version: directive.version.clone(),
+                grants: grants.to_json(),
+                at_ms,
+                parent: parent.as_ref().map(|it| it.id.clone()),
+                project: project_name,
+            };
             let data = json!({
                 "type": "directive", "id": directive.name, "version": directive.version,
                 "runId": id, "success": true,
@@ -174,7 +176,7 @@ impl Kiwi {
                 let id = id.clone();
                 move |tx| {
                     forget_old_grants(tx, now_ms)?;
-                    tx.set(GRANTS, &id, row.to_string().as_bytes())?;
+                    GRANTS.set(tx, &id, &row)?;
                     tx.record("ItemRun", data).map(drop)
                 }
             })?;

@@ -5,18 +5,57 @@ use crate::Kiwi;
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Result};
 use kenning_items::grants::Grants;
-use kenning_kernel::Caller;
+use kenning_kernel::{Bucket, Caller, Kept};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The grants of directives' runs, by their ids.
-pub const GRANTS: &str = "items/grants";
-/// How often a tool was run, and how often it succeeded.
-pub(super) const RUNS: &str = "items/runs";
+pub const GRANTS: Bucket<Grant> = Bucket::new("items/grants");
+/// How often a tool was run, and how often that went well.
+pub(super) const RUNS: Bucket<Runs> = Bucket::new("items/runs");
 
 /// How long the `run_id` of a directive is valid.
 const RUN_MS_MAX: u64 = 60 * 60 * 1000;
 
-/// The grants of a directive's run for later calls.
+/// What a run of a directive granted.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Grant {
+    #[serde(default)]
+    pub(crate) directive: String,
+    #[serde(default)]
+    pub(crate) version: String,
+    #[serde(default)]
+    pub(crate) grants: Value,
+    #[serde(default)]
+    pub(crate) at_ms: u64,
+    #[serde(default)]
+    pub(crate) parent: Option<String>,
+    #[serde(default)]
+    pub(crate) project: String,
+}
+
+/// Runs of a tool, and those that went well.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Runs {
+    pub(super) n: u64,
+    pub(super) n_successes: u64,
+}
+
+impl Kept for Runs {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        Ok(format!("{} {}", self.n, self.n_successes).into_bytes())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (n, n_successes) = std::str::from_utf8(bytes).ok()?.split_once(' ')?;
+        Some(Self {
+            n: n.parse().ok()?,
+            n_successes: n_successes.parse().ok()?,
+        })
+    }
+}
+
+/// What a directive's run lets later calls do.
 #[derive(Clone, Debug)]
 pub(crate) struct RunGrants {
     pub(crate) id: String,
@@ -32,15 +71,13 @@ impl Kiwi {
     pub(crate) fn run_grants(&self, caller: &Caller, run_id: &str) -> ItemResult<RunGrants> {
         let remedy = "run the directive again and use the `run_id` of that answer";
         let space = &caller.principal.space;
-        let bytes = self.kernel.log().read(space, |tx| tx.get(GRANTS, run_id))?;
-        let bytes = bytes.ok_or_else(|| {
+        let row = self.kernel.log().read(space, |tx| GRANTS.get(tx, run_id))?;
+        let row = row.ok_or_else(|| {
             let shown: String = run_id.chars().take(64).collect();
             Error::new(Code::InvalidInput, format!("`run_id`: no run `{shown}`")).hint(remedy)
         })?;
-        let row: Value = serde_json::from_slice(&bytes)
-            .map_err(|it| Error::corrupt("the grants of a run cannot be read").because(it))?;
-        let at_ms = row["at_ms"].as_u64().unwrap_or(0);
-        let age_ms = self.kernel.log().clock().now_ms().saturating_sub(at_ms);
+        let now_ms = self.kernel.log().clock().now_ms();
+        let age_ms = now_ms.saturating_sub(row.at_ms);
         if age_ms > RUN_MS_MAX {
             return Err(Error::invalid(format!(
                 "`run_id`: `{run_id}` is older than an hour and has expired"
@@ -48,13 +85,12 @@ impl Kiwi {
             .hint(remedy)
             .into());
         }
-        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
         Ok(RunGrants {
             id: run_id.to_owned(),
-            directive: text("directive"),
-            grants: Grants::from_json(&row["grants"])?,
-            at_ms,
-            project: text("project"),
+            directive: row.directive,
+            grants: Grants::from_json(&row.grants)?,
+            at_ms: row.at_ms,
+            project: row.project,
         })
     }
 }
@@ -65,17 +101,17 @@ pub const GRANTS_MAX: usize = 1_000;
 /// Removes expired grants, and the oldest if there are too many. It runs whenever one is added, so
 /// there is never much to remove.
 pub(super) fn forget_old_grants(tx: &mut Tx<'_>, now_ms: u64) -> Result<()> {
-    let at_ms = |row: &[u8]| {
-        let row: Value = serde_json::from_slice(row).unwrap_or_default();
-        row["at_ms"].as_u64().unwrap_or(0)
-    };
-    let rows = tx.list(GRANTS)?;
-    let mut rows: Vec<(u64, String)> = rows.into_iter().map(|it| (at_ms(&it.1), it.0)).collect();
+    let mut rows = Vec::new();
+    for id in GRANTS.keys(&**tx)? {
+        // One that cannot be read grants nothing, and goes first.
+        let grant = GRANTS.get_readable(&**tx, &id)?;
+        rows.push((grant.map_or(0, |it| it.at_ms), id));
+    }
     rows.sort();
     let n_over = (rows.len() + 1).saturating_sub(GRANTS_MAX);
     for (n, (at_ms, id)) in rows.into_iter().enumerate() {
         if n < n_over || at_ms.saturating_add(RUN_MS_MAX) < now_ms {
-            tx.unset(GRANTS, &id)?;
+            GRANTS.unset(tx, &id)?;
         }
     }
     Ok(())
@@ -83,16 +119,8 @@ pub(super) fn forget_old_grants(tx: &mut Tx<'_>, now_ms: u64) -> Result<()> {
 
 /// Counts a run.
 pub(super) fn note_run(tx: &mut Tx<'_>, key: &str, success: bool) -> Result<()> {
-    let (runs, successes) = counted(tx.get(RUNS, key)?.as_deref());
-    let next = format!("{} {}", runs + 1, successes + u64::from(success));
-    tx.set(RUNS, key, next.as_bytes())
-}
-
-/// The number of runs, and of successful ones.
-pub(super) fn counted(bytes: Option<&[u8]>) -> (u64, u64) {
-    let text = bytes
-        .and_then(|it| std::str::from_utf8(it).ok())
-        .unwrap_or_default();
-    let mut numbers = text.split(' ').map(|it| it.parse().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    let mut runs = RUNS.get_readable(&**tx, key)?.unwrap_or_default();
+    runs.n += 1;
+    runs.n_successes += u64::from(success);
+    RUNS.set(tx, key, &runs)
 }

@@ -1,29 +1,26 @@
 //! A write that is also files.
 //!
-//! The files are written beside their names first, so that a full disk is found before anything is kept;
-//! then the event, the node and an intent with all bytes are committed; then the files take their names;
-//! then the intent is cleared. A process that dies in between leaves the intent, and whoever opens the
-//! store next, or writes the same item, carries it out. Until then an item of several files does not fit
-//! its signature, so nobody runs half of it.
+//! It goes through the journal of the kernel ([`kenning_kernel::journal`]), as the write of a note does. An
+//! item may be several files, whose texts are in no node: their staged contents are made to last before the
+//! commit. Until all files have their names, an item of several files does not fit its signature, so nobody
+//! runs half of it.
 
-use super::index::{Page, node_of, remove};
+use super::index::{Page, bucket_of, node_of, remove};
 use super::item_dirs::ItemDir as Shelf;
-use super::package::{ItemFile, Package};
-use super::{ItemFault, ItemResult, ItemTarget, in_json, not_found};
+use super::package::{FILE_BYTES_MAX, ItemFile, Package};
+use super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::Kiwi;
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_items::link;
 use kenning_kernel::files::completed_later;
+use kenning_kernel::journal::{self, Carried, ITEM, Intent, Plan};
 use kenning_kernel::{Caller, Scope};
-use kenning_store::StoreLock;
-use kenning_vault::{Dir, Lock, Staged};
+use kenning_store::{ReadTx, StoreLock};
+use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::time::Duration;
-
-/// Writes that are not carried out yet.
-const INTENTS: &str = "items/intents";
 
 /// How long a call waits for another one's write of the same item.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
@@ -60,103 +57,34 @@ pub struct LinkedItem {
     pub is_update: bool,
 }
 
-/// Files to write and files to remove, beneath one directory.
-struct Intent {
-    dir: String,
-    /// What is locked meanwhile.
-    lock: String,
-    write: Vec<Change>,
-    remove: Vec<Change>,
+/// The files of an item as they were and as they are to be, by their names beneath the shelf.
+struct Changes {
+    before: Vec<ItemFile>,
+    after: Vec<ItemFile>,
 }
 
-/// What becomes of a file: its name, its bytes if it stays, and the hash of what it was.
-struct Change {
-    name: String,
-    bytes: Vec<u8>,
-    before: Option<Hash>,
-}
-
-impl Intent {
-    fn of(shelf: &Shelf, writing: &Writing<'_>, lock: String) -> Self {
-        let names = |it: &Package| -> Vec<ItemFile> {
+impl Changes {
+    fn of(writing: &Writing<'_>) -> Self {
+        let files = |it: &Package| -> Vec<ItemFile> {
             let files = it.names_in_dir();
             files.map(|(name, bytes)| (name, bytes.to_vec())).collect()
         };
-        let before = writing.before.map(names).unwrap_or_default();
-        let after = writing
-            .after
-            .as_ref()
-            .map(|it| names(it.0))
-            .unwrap_or_default();
-        let hash_before = |name: &str| {
-            let found = before.iter().find(|it| it.0 == name);
-            found.map(|it| Hash::of(&it.1))
-        };
-        let remove = before
-            .iter()
-            .filter(|it| !after.iter().any(|kept| kept.0 == it.0));
-        let remove = remove.map(|(name, _)| Change {
-            name: name.clone(),
-            bytes: Vec::new(),
-            before: hash_before(name),
-        });
-        let remove = remove.collect();
-        let write = after.into_iter().map(|(name, bytes)| Change {
-            before: hash_before(&name),
-            name,
-            bytes,
-        });
+        let after = writing.after.as_ref();
         Self {
-            dir: shelf.dir.path().to_string_lossy().into_owned(),
-            lock,
-            write: write.collect(),
-            remove,
+            before: writing.before.map(files).unwrap_or_default(),
+            after: after.map(|it| files(it.0)).unwrap_or_default(),
         }
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
-        let rows = |changes: &[Change]| -> Vec<Value> {
-            let row = |it: &Change| {
-                let before = it.before.map(|it| it.to_string());
-                json!([it.name, in_json::to_text(&it.bytes), before])
-            };
-            changes.iter().map(row).collect()
-        };
-        let value = json!({
-            "dir": self.dir, "lock": self.lock,
-            "write": rows(&self.write), "remove": rows(&self.remove),
-        });
-        value.to_string().into_bytes()
-    }
-
-    fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let value: Value = serde_json::from_slice(bytes).ok()?;
-        let rows = |name: &str| -> Option<Vec<Change>> {
-            let row = |it: &Value| {
-                Some(Change {
-                    name: it.get(0)?.as_str()?.to_owned(),
-                    bytes: in_json::to_bytes(it.get(1)?.as_str()?)?,
-                    before: match it.get(2)? {
-                        Value::Null => None,
-                        hash => Some(Hash::from_hex(hash.as_str()?)?),
-                    },
-                })
-            };
-            value.get(name)?.as_array()?.iter().map(row).collect()
-        };
-        Some(Self {
-            dir: value.get("dir")?.as_str()?.to_owned(),
-            lock: value.get("lock")?.as_str()?.to_owned(),
-            write: rows("write")?,
-            remove: rows("remove")?,
-        })
+    fn hash_before(&self, name: &str) -> Option<Hash> {
+        let found = self.before.iter().find(|it| it.0 == name);
+        found.map(|it| Hash::of(&it.1))
     }
 
     /// Refuses what cannot be written before anything is kept: what is no file is in the way, or a
     /// link leads outside.
     fn check(&self, dir: &Dir) -> Result<()> {
-        for change in &self.write {
-            let name = &change.name;
+        for (name, _) in &self.after {
             match dir.metadata(name) {
                 Ok(it) if it.is_file => {}
                 Ok(_) => {
@@ -182,77 +110,23 @@ impl Intent {
         Ok(())
     }
 
-    /// Whether every file is as it was, or as it is to be: nobody changed one since.
-    fn is_current(&self, dir: &Dir) -> bool {
-        let hash_of = |name: &str| {
-            let bytes = dir.read(name, super::package::FILE_BYTES_MAX).ok();
-            bytes.map(|it| Hash::of(&it))
-        };
-        let written = self.write.iter().all(|it| {
-            let now = hash_of(&it.name);
-            now == it.before || now == Some(Hash::of(&it.bytes))
-        });
-        let removed = self.remove.iter().all(|it| {
-            let now = hash_of(&it.name);
-            now.is_none() || now == it.before
-        });
-        written && removed
-    }
-
-    /// Doing it twice does the same as doing it once.
-    fn carry_out(&self, dir: &Dir) -> Result<()> {
-        for Change { name, bytes, .. } in &self.write {
-            let is_there = dir.read(name, bytes.len() as u64);
-            if is_there.is_ok_and(|it| it == *bytes) {
-                // Written before, perhaps by who was killed before the disk had answered.
-                dir.confirm(name)?;
-                continue;
+    /// Stages every file that is to change.
+    fn stage(&self, dir: &Dir, plan: &mut Plan) -> Result<()> {
+        for (name, bytes) in &self.after {
+            let (before, after) = (self.hash_before(name), Hash::of(bytes));
+            if before == Some(after) {
+                plan.change(name, before, before);
+            } else {
+                plan.write(dir, name, bytes, before)?;
             }
-            dir.write(name, bytes)?;
         }
-        self.remove_rest(dir)
-    }
-
-    /// Lays every file that is to change beside its name.
-    fn stage(&self, dir: &Dir) -> Result<Vec<Staged>> {
-        let is_new = |it: &&Change| it.before != Some(Hash::of(&it.bytes));
-        let new = self.write.iter().filter(is_new);
-        new.map(|it| dir.stage(&it.name, &it.bytes)).collect()
-    }
-
-    /// [`Intent::carry_out`] of files that lie beside their names.
-    fn carry_out_staged(&self, dir: &Dir, staged: Vec<Staged>) -> Result<()> {
-        staged.into_iter().try_for_each(Staged::take_name)?;
-        self.remove_rest(dir)
-    }
-
-    /// Removes folders that were made for files that were not written after all.
-    fn prune_new(&self, dir: &Dir) {
-        let new = self.write.iter().filter(|it| it.before.is_none());
-        new.for_each(|it| prune(dir, &it.name));
-    }
-
-    fn remove_rest(&self, dir: &Dir) -> Result<()> {
-        for Change { name, .. } in &self.remove {
-            match dir.remove(name) {
-                Ok(()) => {}
-                Err(error) if error.code == Code::NotFound => {}
-                Err(error) => return Err(error),
+        for (name, bytes) in &self.before {
+            if !self.after.iter().any(|it| it.0 == *name) {
+                plan.change(name, Some(Hash::of(bytes)), None);
             }
-            prune(dir, name);
         }
-        Ok(())
-    }
-}
-
-/// Removes the folders of a file as far as they are empty.
-fn prune(dir: &Dir, name: &str) {
-    let mut at = name;
-    while let Some((folder, _)) = at.rsplit_once('/') {
-        if dir.remove_dir(folder).is_err() {
-            return;
-        }
-        at = folder;
+        // The text of an item is in its node only in part, so after a power cut there is no other copy.
+        plan.sync_staged()
     }
 }
 
@@ -269,7 +143,7 @@ impl Kiwi {
         let Some(package) = package else {
             return Ok(());
         };
-        let key = package.path_on(shelf).to_string_lossy().into_owned();
+        let key = format!("{ITEM}{}", package.path_on(shelf).to_string_lossy());
         // Whatever its category, an id is one item.
         let lock = format!("{}#{}", shelf.dir.path().display(), package.id());
         let _lock = self.lock_item(&lock)?;
@@ -292,8 +166,8 @@ impl Kiwi {
                     .hint("look at it and try again"),
             );
         }
-        let intent = Intent::of(shelf, &writing, lock);
-        intent.check(&shelf.dir)?;
+        let changes = Changes::of(&writing);
+        changes.check(&shelf.dir)?;
         let gone = match (&writing.before, &writing.after) {
             (Some(before), Some((after, _))) if before.place != after.place => Some(*before),
             (Some(before), None) => Some(*before),
@@ -308,38 +182,33 @@ impl Kiwi {
         };
         let page = writing.after.map(|it| it.1);
         let (kind, data) = writing.event;
-        let bytes = intent.to_bytes();
-        let staged = intent.stage(&shelf.dir);
-        let staged = staged.inspect_err(|_| intent.prune_new(&shelf.dir))?;
-        let kept = self.kernel.log().write(space, {
-            let key = key.clone();
-            move |tx| {
-                if let Some(node) = gone_node {
-                    remove(tx, node.id)?;
-                }
-                if let Some(page) = page {
-                    page.write(tx)?;
-                }
-                tx.set(INTENTS, &key, &bytes)?;
-                tx.record(kind, data).map(drop)
-            }
-        });
-        if let Err(error) = kept {
-            drop(staged);
-            intent.prune_new(&shelf.dir);
+        let dir = shelf.dir.path().to_string_lossy().into_owned();
+        let mut plan = Plan::new(self.kernel.log().random(), dir, lock, FILE_BYTES_MAX);
+        if let Err(error) = changes.stage(&shelf.dir, &mut plan) {
+            plan.give_up(&shelf.dir);
             return Err(error);
         }
-        let done = intent.carry_out_staged(&shelf.dir, staged);
+        let work = move |tx: &mut Tx<'_>, _: Option<Intent>| {
+            if let Some(node) = gone_node {
+                remove(tx, node.id)?;
+            }
+            if let Some(page) = page {
+                page.write(tx)?;
+            }
+            tx.record(kind, data).map(drop)
+        };
+        let (journal, log) = (self.kernel.journal(), self.kernel.log());
+        if let Err(error) = journal.commit(log, space, &key, plan.intent(), work) {
+            plan.give_up(&shelf.dir);
+            return Err(error);
+        }
+        let done = plan.take_names(&shelf.dir);
         self.forget_dir(shelf);
         // An item that could not be written stays an intent: whoever opens the store next tries again.
+        let intent = plan.leave();
         done.map_err(completed_later)?;
-        match self.clear_item_intent(space, &key) {
-            Err(error) if error.code == Code::Unavailable => {
-                tracing::warn!("`{key}` is written, which is not noted yet: {error}");
-                Ok(())
-            }
-            cleared => cleared,
-        }
+        journal.done(self.kernel.later(), space, &key, &intent);
+        Ok(())
     }
 
     /// Keeps everybody else from writing this item: other processes of this machine by a file, and servers
@@ -352,30 +221,43 @@ impl Kiwi {
         Ok((here, everywhere))
     }
 
-    fn clear_item_intent(&self, space: &Space, key: &str) -> Result<()> {
-        let key = key.to_owned();
-        self.kernel
-            .log()
-            .write(space, move |tx| tx.unset(INTENTS, &key))
-    }
-
     /// Carries out a write that a dead process left. The caller holds the lock.
     fn finish_item_write(&self, space: &Space, key: &str) -> Result<()> {
-        let Some(bytes) = self.kernel.log().read(space, |tx| tx.get(INTENTS, key))? else {
-            return Ok(());
-        };
-        if let Some(intent) = Intent::of_bytes(&bytes) {
-            let dir = Dir::create(Path::new(&intent.dir))?;
-            // Who edited a file since then wins, and the next look adopts it.
-            if intent.is_current(&dir) {
-                intent.carry_out(&dir)?;
-            } else {
-                tracing::warn!(
-                    "`{key}` was changed by somebody else; an unfinished write is dropped"
-                );
+        let journal = self.kernel.journal();
+        let open = |tx: &dyn ReadTx| journal.open_intent(tx, space, key);
+        let intent = match self.kernel.log().read(space, open) {
+            Ok(Some(intent)) => intent,
+            Ok(None) => return Ok(()),
+            Err(error) if error.code == Code::Corrupt => {
+                tracing::warn!("`{key}`: {error}; it is dropped");
+                let key = key.to_owned();
+                let log = self.kernel.log();
+                return log.write(space, move |tx| journal::give_up(tx, &key));
             }
-        }
-        self.clear_item_intent(space, key)
+            Err(error) => return Err(error),
+        };
+        let path = Path::new(&intent.dir);
+        let dir = Dir::create(path)?;
+        let what = match intent.carry_out(&dir, None)? {
+            Carried::Out => {
+                journal.done(self.kernel.later(), space, key, &intent);
+                return Ok(());
+            }
+            Carried::OverByOthers => "was changed by somebody else",
+            Carried::Lost => "has no new content any more",
+        };
+        // What is on disk wins: the next look reads it again.
+        tracing::warn!("`{key}` {what}; an unfinished write is dropped");
+        intent.discard(&dir);
+        let (key, stamps) = (key.to_owned(), bucket_of(dir.path()));
+        self.kernel.log().write(space, move |tx| {
+            for root in stamps.keys(&**tx)? {
+                stamps.unset(tx, &root)?;
+            }
+            journal::give_up(tx, &key)
+        })?;
+        self.forget_known(path);
+        Ok(())
     }
 
     /// Carries out what dead processes left, as far as this one may write there.
@@ -392,12 +274,14 @@ impl Kiwi {
 
     /// The same for those with such locks.
     fn finish_item_writes_if(&self, space: &Space, is_meant: impl Fn(&str) -> bool) -> Result<()> {
-        let all = self.kernel.log().read(space, |tx| tx.list(INTENTS))?;
-        for (key, bytes) in all {
-            let intent = Intent::of_bytes(&bytes).filter(|it| is_meant(&it.lock));
-            let Some(intent) = intent.filter(|it| self.is_ours(Path::new(&it.dir))) else {
+        journal::take_over_old(self.kernel.log(), space)?;
+        let journal = self.kernel.journal();
+        let open = |tx: &dyn ReadTx| journal.open_intents(tx, space);
+        for (key, intent) in self.kernel.log().read(space, open)? {
+            let is_item = key.starts_with(ITEM) && is_meant(&intent.lock);
+            if !is_item || !self.is_ours(Path::new(&intent.dir)) {
                 continue;
-            };
+            }
             let _lock = self.lock_item(&intent.lock)?;
             if let Err(error) = self.finish_item_write(space, &key) {
                 tracing::warn!("`{key}` is not written yet: {error}");

@@ -26,8 +26,9 @@ pub use entities::{
 pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use mail::MailRead;
 pub use repositories::{
-    ForgottenRepository, NewRepository, Registered, RepositoryFile, RepositoryOptions,
-    RepositoryStatus, RepositoryView, ScanProgress, ScanResult, Scanned, Watching,
+    CodeLink, CodeQuestion, CodeSymbol, ForgottenRepository, NewRepository, Registered,
+    RepositoryFile, RepositoryOptions, RepositoryStatus, RepositoryView, ScanProgress, ScanResult,
+    Scanned, Watching,
 };
 pub use web::{
     EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
@@ -53,6 +54,11 @@ pub struct Options {
     pub mail: Option<PathBuf>,
     /// How pages of the web are reached.
     pub web: WebOptions,
+}
+
+/// Whether a file is read for symbols, by its name.
+pub fn is_code(path: &str) -> bool {
+    kenning_code::Language::of_path(path).is_some()
 }
 
 /// Entities and their sources.

@@ -58,10 +58,12 @@ impl Koi {
         let path = with_extension(path);
         let note = self.note(&dir, &path)?;
         let space = &caller.principal.space;
+        let n_bytes = content.len();
         let writing = |_: Option<&str>| Ok(Writing::new(content, "NoteWritten"));
         self.kernel.patiently(caller.waited, || {
             self.kernel.write_file(space, &dir, &note, writing)
         })?;
+        self.kernel.catch_up(space, n_bytes);
         Ok(path)
     }
 

@@ -5,13 +5,21 @@
 
 use crate::{IntegrityScope, Omi};
 use kenning_core::{Error, Result};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Bucket, Caller, Scope};
 use kenning_memory::{daily, stamp};
+use kenning_store::ReadTx;
 use kenning_text::hex::Hex;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 /// The key-value bucket of running sessions.
-const SESSIONS: &str = "sessions";
+const SESSIONS: Bucket<Began> = Bucket::new("sessions");
+
+/// When a session began.
+#[derive(Serialize, Deserialize)]
+struct Began {
+    started_ms: u64,
+}
 
 /// The longest name that a client may give its session.
 const ID_BYTES_MAX: usize = 200;
@@ -63,8 +71,8 @@ impl Omi {
         };
         let session = started.clone();
         self.kernel.log().write(space, move |tx| {
-            let began = json!({ "started_ms": tx.now().ms() }).to_string();
-            tx.set(SESSIONS, &session.id, began.as_bytes())?;
+            let started_ms = tx.now().ms();
+            SESSIONS.set(tx, &session.id, &Began { started_ms })?;
             let data = json!({
                 "session_id": session.id, "memory_count": session.memory_count,
                 "now_integrity": session.now_integrity,
@@ -99,11 +107,12 @@ impl Omi {
             .kernel
             .log()
             .write(&caller.principal.space, move |tx| {
-                let began = tx.get(SESSIONS, &name)?.and_then(|it| started_ms(&it));
+                let began = SESSIONS.get_readable(&**tx, &name)?;
+                let began = began.map(|it| it.started_ms);
                 #[expect(clippy::cast_precision_loss, reason = "a span of time")]
                 let duration = began.map(|it| tx.now().ms().saturating_sub(it) as f64 / 1_000.0);
                 if began.is_some() {
-                    tx.unset(SESSIONS, &name)?;
+                    SESSIONS.unset(tx, &name)?;
                 }
                 let data = json!({ "session_id": name, "duration_seconds": duration });
                 tx.record("SessionEndedEvent", data)?;
@@ -125,10 +134,9 @@ impl Omi {
 
     fn latest_session(&self, caller: &Caller) -> Result<Option<String>> {
         let space = &caller.principal.space;
-        let running = self.kernel.log().read(space, |tx| tx.list(SESSIONS))?;
-        let latest = running
-            .into_iter()
-            .max_by_key(|(_, bytes)| started_ms(bytes));
+        let running = |tx: &dyn ReadTx| SESSIONS.list_readable(tx);
+        let running = self.kernel.log().read(space, running)?.into_iter();
+        let latest = running.max_by_key(|(_, began)| began.started_ms);
         Ok(latest.map(|it| it.0))
     }
 
@@ -145,11 +153,6 @@ impl Omi {
         self.kernel.log().random().fill(&mut bytes);
         format!("session_{}", Hex(&bytes))
     }
-}
-
-fn started_ms(bytes: &[u8]) -> Option<u64> {
-    let value: Value = serde_json::from_slice(bytes).ok()?;
-    value["started_ms"].as_u64()
 }
 
 fn checked(id: &str) -> Result<&str> {

@@ -13,7 +13,7 @@ use crate::{Omi, bus};
 use kenning_audit::Log;
 use kenning_core::{Code, Hash, Result, Space};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request};
-use kenning_kernel::later::contained;
+use kenning_kernel::worker::contained;
 use kenning_kernel::worker::{Complaint, Signal, Worker, back_off};
 use kenning_kernel::{Bucket, Lease, lease, timestamp};
 use kenning_memory::config::Webhook;

@@ -105,12 +105,10 @@ impl Guard {
     }
 
     /// Refuses a body that is not held beside those that are.
-    fn begin_body(&self, request: &Request) -> Result<Held, Response<Body>> {
-        let extensions = request.extensions();
-        let who = extensions.get::<Principal>();
-        let who = who.ok_or_else(|| answer::error(&needs_token()))?;
-        let held = self.slots.bodies().begin(who, length_of(request));
-        held.map_err(|error| answer::error(&error))
+    fn begin_body(&self, request: &Request) -> Result<Held> {
+        let who = request.extensions().get::<Principal>();
+        let who = who.ok_or_else(needs_token)?;
+        self.slots.bodies().begin(who, length_of(request))
     }
 
     /// How many wrong tokens a minute one address may send, if not 30; all together twenty times that.
@@ -366,7 +364,12 @@ pub(crate) async fn layer(
         }
         None => admit(&guard, &mut request).await,
     };
-    let admitted = admitted.and_then(|()| guard.begin_body(&request));
+    let admitted = match admitted {
+        Ok(()) => guard
+            .begin_body(&request)
+            .map_err(|error| answer::error(&error)),
+        Err(refused) => Err(refused),
+    };
     let mut response = match admitted {
         Err(refused) => {
             if let Some(place) = request.extensions().get::<Place>() {

@@ -10,6 +10,7 @@ use crate::slot::{anew_if_broken, broken};
 use kenning_audit::{Change, Continuity};
 use kenning_core::{NodeId, Result, Space};
 use kenning_store::{ReadTx, Vector};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -26,7 +27,8 @@ const PAGE: usize = 1_000;
 const EVENTS_MAX: u64 = 10_000;
 
 /// What is known of a collection without looking at its vectors.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Account {
     /// How many vectors it has.
     pub count: u64,
@@ -43,11 +45,7 @@ impl Account {
 
     /// From the form in the key-value table.
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
-        Self {
-            count: value["count"].as_u64().unwrap_or(0),
-            removed_seq: value["removed_seq"].as_u64().unwrap_or(0),
-        }
+        serde_json::from_slice(bytes).unwrap_or_default()
     }
 
     /// The form in the key-value table.

@@ -60,6 +60,11 @@ impl<K: Eq + Hash + Clone, V> Recent<K, V> {
         self.kept.values().map(|kept| &kept.0)
     }
 
+    /// Whether something is kept under a key like this. Asking does not count as use.
+    pub fn has(&self, is_like: impl FnMut(&K) -> bool) -> bool {
+        self.kept.keys().any(is_like)
+    }
+
     /// Keeps this under a key, in the place of what was there.
     pub fn insert(&mut self, key: K, value: V) {
         self.tick += 1;

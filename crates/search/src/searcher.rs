@@ -152,6 +152,19 @@ impl Searcher {
         Ok((Arc::clone(slot), head.map_or(0, |it| it.seq)))
     }
 
+    /// Brings the index of a space up to date if there is one in memory, and answers whether there was. For
+    /// whoever wrote something long and has not answered yet: the next search need not take it in.
+    pub fn catch_up(&self, space: &Space, tx: &dyn ReadTx, model: Option<&Model>) -> Result<bool> {
+        let is_in_memory = {
+            let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+            spaces.has(|key| &key.0 == space)
+        };
+        if is_in_memory {
+            self.with(space, tx, model, |_| ())?;
+        }
+        Ok(is_in_memory)
+    }
+
     /// Runs `work` on the index of a space as it is in this snapshot. `model` is what was chosen in
     /// place of the built-in table, if anything was.
     pub fn with<T>(

@@ -162,6 +162,38 @@ fn while_an_index_is_followed_other_spaces_and_earlier_snapshots_are_searched() 
 }
 
 #[test]
+fn what_a_writer_has_taken_in_no_search_reads_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log_in(folder.path());
+    let space = Space::default();
+    let searcher = Searcher::default();
+    let write = |n: u64| log.write(&space, move |tx| put(tx, n)).unwrap();
+    let catch_up = || log.read(&space, |tx| searcher.catch_up(&space, tx, None));
+    write(1);
+    assert!(!catch_up().unwrap(), "nobody searches yet");
+    let n_reads = Cell::new(0);
+    let count = || n_reads.set(n_reads.get() + 1);
+    let found = || {
+        log.read(&space, |tx| {
+            let counting = Tripping {
+                tx,
+                left: Cell::new(0),
+                only: Some("passages"),
+                trip: &count,
+            };
+            searcher.with(&space, &counting, None, Index::len)
+        })
+    };
+    assert_eq!(found().unwrap(), 1);
+    n_reads.set(0);
+    write(2);
+    assert!(catch_up().unwrap());
+    assert_eq!((found().unwrap(), n_reads.get()), (2, 0));
+    write(3);
+    assert_eq!((found().unwrap(), n_reads.get()), (3, 1));
+}
+
+#[test]
 fn a_panic_while_an_index_follows_the_log_costs_one_call() {
     let folder = tempfile::tempdir().unwrap();
     let log = log_in(folder.path());

@@ -14,6 +14,11 @@ pub mod mutate;
 mod schema;
 mod source;
 
+/// What the wings stand on, for tests that look beneath them.
+pub use kenning_kernel as kernel;
+/// Directories, for the same.
+pub use kenning_vault as vault;
+
 use jiff::tz::TimeZone;
 use kenning_audit::Log;
 use kenning_core::{Clock, FixedClock, SeededRandom, Space};
@@ -249,6 +254,11 @@ impl Fixture {
             outside: Outside::default(),
             n_opened: Arc::default(),
         }
+    }
+
+    /// What the wings stand on.
+    pub fn kernel(&self) -> &Arc<Kernel> {
+        &self.kernel
     }
 
     /// The log, which the engine does not expose.

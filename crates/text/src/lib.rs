@@ -2,7 +2,7 @@
 //!
 //! [`fold`] makes spellings of one name or word equal, [`similarity`] and [`sound`] compare what is left.
 //! [`phrases`] finds known names in a text. [`frontmatter`] finds the fields at the head of a text and
-//! [`yaml`] reads them within limits. [`hex`], [`percent`], [`json`] and [`escape`] write bytes and texts so that others
+//! [`yaml`] reads them within limits. [`hex`], [`percent`], [`json`], [`json_bytes`] and [`escape`] write bytes and texts so that others
 //! can read them back; [`line`] and [`list`] show texts to people, [`round`] numbers. [`script`] tells
 //! characters apart.
 //!
@@ -17,6 +17,7 @@ pub mod fold;
 pub mod frontmatter;
 pub mod hex;
 pub mod json;
+pub mod json_bytes;
 pub mod line;
 pub mod list;
 pub mod percent;

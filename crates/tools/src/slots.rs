@@ -545,7 +545,7 @@ mod tests {
             .map(|_| enter(&slots, "a", Load::Works).unwrap())
             .collect();
         let mut began = Vec::new();
-        let mut begin = |began: &mut Vec<Slot>| {
+        let begin = |began: &mut Vec<Slot>| {
             began.extend(asked.iter().filter_map(|it| it.try_recv().ok()));
             began.len()
         };

@@ -58,26 +58,10 @@ pub struct Entry {
     pub modified_ms: u64,
 }
 
-/// A new content, already on the disk beside the file that it will replace. Removed when it is dropped.
-pub struct Staged {
-    temp: Temp<cap_std::fs::Dir>,
-    last: String,
-    name: String,
-}
-
-impl Staged {
-    /// Gives the file this content: the rest of [`Dir::write`].
-    pub fn take_name(self) -> Result<()> {
-        let Self { temp, last, name } = self;
-        temp.take_name(&last)
-            .map_err(|cause| fault::of("file", &name, cause))
-    }
-}
-
 /// The open directory that holds the last part of a name, and that last part.
-struct Place {
-    dir: cap_std::fs::Dir,
-    last: String,
+pub(crate) struct Place {
+    pub(crate) dir: cap_std::fs::Dir,
+    pub(crate) last: String,
 }
 
 impl Dir {
@@ -197,23 +181,6 @@ impl Dir {
     /// old file keep the old content, because only this name is replaced.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
         self.write_as(name, Access::Shared, |file| file.write_all(bytes))
-    }
-
-    /// The first half of [`Dir::write`]: the content is on the disk, and the file is still unchanged.
-    /// For callers that must know that there is space before they do something else.
-    pub fn stage(&self, name: &str, bytes: &[u8]) -> Result<Staged> {
-        let error = |cause: io::Error| fault::of("file", name, cause);
-        let plain = Name::parse_file(name)?;
-        let place = self.place_followed(name, &plain, Some(Access::Shared))?;
-        let old = place.old_file(name)?;
-        let mut temp = Temp::create(place.dir, Access::Shared, old.as_ref()).map_err(error)?;
-        temp.file().write_all(bytes).map_err(error)?;
-        temp.sync().map_err(error)?;
-        Ok(Staged {
-            temp,
-            last: place.last,
-            name: name.to_owned(),
-        })
     }
 
     /// As [`Dir::write`], for a key: only the owner may read it (mode 0600), whatever was before.
@@ -492,7 +459,12 @@ impl Dir {
     ///
     /// Each link is resolved as a new path from the root, so that the kernel checks whether it stays
     /// beneath.
-    fn place_followed(&self, name: &str, plain: &Name, make: Option<Access>) -> Result<Place> {
+    pub(crate) fn place_followed(
+        &self,
+        name: &str,
+        plain: &Name,
+        make: Option<Access>,
+    ) -> Result<Place> {
         let mut path = plain.as_path().to_owned();
         let mut make = make;
         for _ in 0..LINKS_MAX {
@@ -565,7 +537,7 @@ impl Place {
     }
 
     /// The file that is to be replaced. Only a regular file may be.
-    fn old_file(&self, name: &str) -> Result<Option<Stat>> {
+    pub(crate) fn old_file(&self, name: &str) -> Result<Option<Stat>> {
         match self.stat(name)? {
             None => Ok(None),
             Some((FileType::RegularFile, stat)) => Ok(Some(stat)),

@@ -68,6 +68,21 @@ impl<D: Borrow<Dir>> Temp<D> {
         &mut self.file
     }
 
+    /// What it is called meanwhile.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The directory that it is in.
+    pub(crate) fn dir(&self) -> &Dir {
+        self.dir.borrow()
+    }
+
+    /// Leaves the file under the name that it has.
+    pub(crate) fn leave(mut self) {
+        self.has_name = true;
+    }
+
     /// Takes the owner, where that is permitted, and the permission bits of the old file.
     fn inherit(&self, old: &Stat) -> io::Result<()> {
         let ours = rustix::fs::fstat(&self.file)?;

@@ -7,6 +7,7 @@ use crate::dir::Dir;
 use crate::fault;
 use crate::name::TEMP_SUFFIX;
 use kenning_core::Result;
+use std::collections::BTreeSet;
 use std::time::UNIX_EPOCH;
 
 /// Directories of other programs, which we never write to.
@@ -26,12 +27,17 @@ pub struct Unfinished {
 
 impl Dir {
     /// Looks for files of killed writes beneath this directory, among at most this many entries, and removes those
-    /// that were last written before `before_ms` (milliseconds since 1970); with `None` none. Links are not
-    /// followed.
+    /// that were last written before `before_ms` (milliseconds since 1970); with `None` none. Contents with one of
+    /// the ids in `kept` stay: somebody will take them up. Links are not followed.
     ///
     /// # Errors
     /// Those of the directory itself; what cannot be looked at beneath it is left alone.
-    pub fn unfinished(&self, before_ms: Option<u64>, entries_max: usize) -> Result<Unfinished> {
+    pub fn unfinished(
+        &self,
+        before_ms: Option<u64>,
+        entries_max: usize,
+        kept: &BTreeSet<String>,
+    ) -> Result<Unfinished> {
         let mut found = Unfinished::default();
         let error = |cause: std::io::Error| fault::of("directory", ".", cause);
         let mut n_left = entries_max;
@@ -57,7 +63,7 @@ impl Dir {
                     }
                     continue;
                 }
-                if !kind.is_file() || !is_ours(&name) {
+                if !kind.is_file() || !is_generated(&name) {
                     continue;
                 }
                 found.n_found += 1;
@@ -67,7 +73,7 @@ impl Dir {
                     (Some(before_ms), Ok(Ok(at))) => at.as_millis() < u128::from(before_ms),
                     _ => false,
                 };
-                if is_old && dir.remove_file(&name).is_ok() {
+                if is_old && !kept.contains(&name) && dir.remove_file(&name).is_ok() {
                     found.n_removed += 1;
                 }
             }
@@ -77,7 +83,7 @@ impl Dir {
 }
 
 /// Whether a name was generated here.
-fn is_ours(name: &str) -> bool {
+pub(crate) fn is_generated(name: &str) -> bool {
     let digits = name
         .strip_prefix('.')
         .and_then(|it| it.strip_suffix(TEMP_SUFFIX));
@@ -112,15 +118,18 @@ mod tests {
         let far = outside.path().join(".0123456789abcdef.kenning-tmp");
         std::fs::write(&far, "x").unwrap();
         std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
-        let looked = dir.unfinished(None, 1_000).unwrap();
-        assert_eq!((looked.n_found, looked.n_removed), (3, 0));
-        let swept = dir.unfinished(Some(1_000_000_000 - 10_000), 1_000).unwrap();
-        assert_eq!((swept.n_found, swept.n_removed), (3, 2));
-        let left = dir.unfinished(None, 1_000).unwrap();
-        assert_eq!(left.n_found, 1);
+        put("a/.1111111111111111.kenning-tmp", 100);
+        let kept = BTreeSet::from([".1111111111111111.kenning-tmp".to_owned()]);
+        let looked = dir.unfinished(None, 1_000, &kept).unwrap();
+        assert_eq!((looked.n_found, looked.n_removed), (4, 0));
+        let swept = dir.unfinished(Some(1_000_000_000 - 10_000), 1_000, &kept);
+        let swept = swept.unwrap();
+        assert_eq!((swept.n_found, swept.n_removed), (4, 2));
+        let left = dir.unfinished(None, 1_000, &kept).unwrap();
+        assert_eq!(left.n_found, 2);
         assert!(folder.path().join("a/.mine.kenning-tmp").exists());
         assert!(folder.path().join("a/note.md").exists());
         assert!(far.exists());
-        assert!(dir.unfinished(None, 2).unwrap().is_partial);
+        assert!(dir.unfinished(None, 2, &kept).unwrap().is_partial);
     }
 }

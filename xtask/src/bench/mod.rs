@@ -4,6 +4,7 @@
 //! the same run, and the ratio is what counts. Processor time is told too: it is what to trust on a
 //! machine that is busy with other things.
 
+mod code;
 mod collection;
 mod fixture;
 mod graph;
@@ -40,10 +41,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["postgres"] => optimized(options, || postgres::run(options)),
         ["wasm"] => optimized(options, || wasm::run(options)),
         ["kiwi"] => optimized(options, || kiwi::run(options)),
+        ["code"] => code::run(options),
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres, wasm, kiwi or koi"
+            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi or code"
         ),
     }
 }

@@ -66,6 +66,10 @@ const CRATES: &[(&str, May)] = &[
     ("kenning-items", Only(&["kenning-text", "kenning-core"])),
     // So that the query language runs over any graph, and a store cannot leak into what it means.
     ("kenning-cypher", Only(&[])),
+    // So that grammars, which are heavy to compile, are built once and nothing else with them.
+    ("kenning-grammars", Only(&[])),
+    // So that what a text says cannot depend on where it is kept.
+    ("kenning-code", Only(&["kenning-grammars"])),
     // So that nothing else is built anew when the runtime is, and no tool's code runs beside ours.
     (
         "kenning-sandbox",
@@ -198,6 +202,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-graph",
             "kenning-entities",
             "kenning-items",
+            "kenning-code",
             "kenning-vault",
             "kenning-egress",
             "kenning-kernel",

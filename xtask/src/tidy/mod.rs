@@ -9,6 +9,7 @@ mod heads;
 mod modules;
 mod pages;
 mod report;
+mod rows;
 mod words;
 
 use crate::options::Options;
@@ -45,6 +46,7 @@ fn check() -> Result<(usize, Faults)> {
         heads::check(&tree),
         modules::check(&tree),
         pages::check(&tree),
+        rows::check(&tree),
     ];
     Ok((tree.0.len(), faults.concat()))
 }

@@ -3,6 +3,7 @@
 mod audit;
 mod call;
 mod chores;
+mod code;
 mod doctor;
 mod hook;
 mod hook_server;
@@ -23,6 +24,7 @@ mod tour;
 mod trust;
 mod watch;
 
+pub(crate) use code::command as code_command;
 pub(crate) use hook::command as hook_command;
 pub use hook_server::HookServer;
 pub(crate) use kami::args::commands as kami_commands;
@@ -72,6 +74,7 @@ pub(crate) fn run(
         "migrate" => store::migrate(host, settings, matches),
         "query" => query::run(host, settings, matches),
         "hook" => Ok(hook::run(host, settings, matches)),
+        "code" => code::run(host, settings, matches),
         "doctor" => doctor::run(host, settings),
         "reindex" => reindex::run(
             &*host.open(settings)?,

@@ -21,6 +21,7 @@ impl Place {
     }
 
     fn intents(&self) -> usize {
+        self.kernel.later().flush();
         let read = self
             .kernel
             .log()

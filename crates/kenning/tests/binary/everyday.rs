@@ -162,7 +162,7 @@ fn what_goes_wrong_on_the_command_line_is_told_in_flags_and_commands() {
     for (arguments, expected) in [
         (
             &["kg", "generate", "--docs-path", "../.."][..],
-            "`--docs-path`: `../..` lies outside the project",
+            "`--docs-path`: `../..` is outside the project",
         ),
         (
             &["kg", "query", "--query", "x"],

@@ -80,6 +80,11 @@ fn every_block_of_the_cypher_guide_runs_when_pasted() {
 }
 
 #[test]
+fn the_guide_to_code_runs_as_it_is_pasted() {
+    check("docs/guides/code.md");
+}
+
+#[test]
 fn every_block_of_getting_started_runs_when_pasted() {
     check("docs/guides/getting-started.md");
 }

@@ -8,11 +8,12 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Every SQLite schema there has been.
-const SQLITE: [&str; 4] = [
+const SQLITE: [&str; 5] = [
     "sqlite-1.db.gz",
     "sqlite-2.db.gz",
     "sqlite-3.db.gz",
     "sqlite-4.db.gz",
+    "sqlite-5.db.gz",
 ];
 /// Every PostgreSQL schema there has been.
 const POSTGRES: [&str; 3] = [

@@ -96,7 +96,13 @@ impl Kernel {
             _ => None,
         };
         let held = Held::of_page(self, &space, page)?;
-        let answered = answer(self.log(), &peer, self.sync_rules(), request, held.around());
+        let answered = answer(
+            self.log(),
+            &peer,
+            self.sync_rules(),
+            request,
+            held.around(self),
+        );
         let (response, done) = answered?;
         held.finish(self, &space)?;
         if let Some(evidence) = done.forked {

@@ -333,7 +333,7 @@ impl Kernel {
             if has_events && std::mem::take(&mut is_first) {
                 held.announce(json!({ "peerId": peer.id, "direction": "both" }));
             }
-            request = session.next(response, held.around())?;
+            request = session.next(response, held.around(self))?;
             held.finish(self, space)?;
         }
         Ok(())

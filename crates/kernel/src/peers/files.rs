@@ -7,8 +7,8 @@
 
 use crate::files::{self, read_text};
 use crate::{FileNode, Kernel, NOTE_BYTES_MAX, roots};
-use kenning_audit::Tx;
 use kenning_audit::foreign::Merged;
+use kenning_audit::{Log, Tx};
 use kenning_core::{Kind, Result, Space};
 use kenning_peers::{Around, Page};
 use kenning_store::{Row, When, patience};
@@ -37,6 +37,7 @@ pub(super) struct Held {
 
 /// What is done in the transaction that applies a page.
 pub(super) struct Following {
+    log: Log,
     seen: Vec<Seen>,
     started: Option<Value>,
 }
@@ -110,8 +111,9 @@ impl Held {
         self.started = Some(data);
     }
 
-    pub(super) fn around(&self) -> Following {
+    pub(super) fn around(&self, kernel: &Kernel) -> Following {
         Following {
+            log: kernel.log().clone(),
             seen: self.seen.clone(),
             started: self.started.clone(),
         }
@@ -122,20 +124,9 @@ impl Held {
         let Some(dir) = &self.dir else {
             return Ok(());
         };
-        for Seen { file, text } in &self.seen {
+        for Seen { file, .. } in &self.seen {
             let written = kernel.finish_file_write(space, dir, &file.key);
             files::unless_unavailable(written)?;
-            let node = kernel.log().read(space, |tx| {
-                tx.node_by_key("", Kind::Document, &file.key, When::Now)
-            })?;
-            // The note was removed elsewhere: so is the file, if it is still what was removed.
-            if node.is_none() && text.is_some() && read_text(dir, file)? == *text {
-                dir.remove(&file.name)?;
-                let file = file.clone();
-                kernel
-                    .log()
-                    .write(space, move |tx| file.form.forget(tx, &file))?;
-            }
         }
         Ok(())
     }
@@ -157,10 +148,13 @@ impl Around for Following {
     fn after(&mut self, tx: &mut Tx<'_>, _: &Merged) -> Result<()> {
         for Seen { file, text } in &self.seen {
             let node = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
-            if let Some(node) = node
-                && text.as_ref() != Some(&node.body)
-            {
-                files::intend(tx, file, &node.body, text.as_deref())?;
+            let body = node.map(|it| it.body);
+            if body.is_none() && text.is_some() {
+                file.form.forget(tx, file)?;
+            }
+            if *text != body {
+                let random = self.log.random();
+                files::intend(tx, random, file, text.as_deref(), body.as_deref())?;
             }
         }
         Ok(())

@@ -113,7 +113,7 @@ fn run(kernel: &Kernel, signal: &Signal) {
             if !is_due && !has_news {
                 continue;
             }
-            match crate::later::contained(|| kernel.sync_with(peer)) {
+            match crate::worker::contained(|| kernel.sync_with(peer)) {
                 Ok(_) => {
                     turn.n_failures = 0;
                     turn.complaint.clear();

@@ -20,6 +20,9 @@ use std::time::Instant;
 /// The passage of a hit that ranking made nothing of.
 pub const UNRANKED: u32 = u32::MAX;
 
+/// Whoever writes a text of this size takes it into the index before the call is answered.
+const LONG_TEXT_BYTES: usize = 64 * 1024;
+
 /// A query, and what the model that was chosen makes of it.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
@@ -128,6 +131,22 @@ impl Kernel {
             model,
             vector,
             remark,
+        }
+    }
+
+    /// Takes a text of so many bytes, which was just written, into the index if it is long and this process
+    /// searches the space: so whoever writes much takes the time for it, and not the next who searches.
+    pub fn catch_up(&self, space: &Space, n_bytes: usize) {
+        if n_bytes < LONG_TEXT_BYTES {
+            return;
+        }
+        let model = self.chosen_model();
+        let done = self.log().read(space, |tx| {
+            self.searcher().catch_up(space, tx, model.as_ref())
+        });
+        // What was written is safe: the next search takes it in.
+        if let Err(error) = done {
+            tracing::debug!("space {space}: the index was not brought up to date: {error}");
         }
     }
 

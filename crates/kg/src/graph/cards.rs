@@ -4,26 +4,31 @@
 //! quickly. A card is written in the transaction that writes its node. It also has the stamp of the
 //! file, which is the shadow cache: a file with the same stamp need not be read again.
 
-use kenning_core::{Error, Hash, NodeId, Result};
+use kenning_core::{Hash, NodeId};
 use kenning_entities::ontology::Ontology;
 use kenning_graph::{DocType, Document, Fault, Link, Status};
-use kenning_kernel::roots;
+use kenning_kernel::{Bucket, roots};
 use kenning_vault::Stamp;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// The bucket of the vault's cards.
-pub(crate) const VAULT_CARDS: &str = "graph/cards/vault";
+/// The cards of the vault's notes, by the keys of their nodes.
+pub(crate) const VAULT_CARDS: Bucket<Card> = Bucket::new("graph/cards/vault");
 
-/// The bucket of a project's cards.
-pub(crate) fn bucket(project: &str) -> String {
-    format!("graph/cards/{}", short(project))
+/// The cards of a project's documents, by their paths.
+pub(crate) fn bucket(project: &str) -> Bucket<Card> {
+    Bucket::named(format!("graph/cards/{}", short(project)))
 }
 
-/// The bucket of facts about the graphs themselves; the key is the project's short name.
-pub(crate) const GRAPHS: &str = "graph/graphs";
+/// Where the card of a document is.
+pub(crate) fn bucket_of(path: &str, project: &str) -> Bucket<Card> {
+    match path.starts_with("vault:") {
+        true => VAULT_CARDS,
+        false => bucket(project),
+    }
+}
 
 /// A short name of a project: its path is too long for a key.
 pub(crate) fn short(project: &str) -> String {
@@ -252,16 +257,6 @@ impl Card {
                 .max(stamp.changed_ns)
                 .saturating_add(DOUBTFUL_NS)
                 < looked_ns
-    }
-
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self)
-            .map_err(|error| Error::internal("a card cannot be serialized").because(error))
-    }
-
-    /// `None` for another version: its file is read again.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
     }
 }
 

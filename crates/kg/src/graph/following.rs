@@ -4,7 +4,7 @@
 //! share a part of a name with it (`kenning_graph::stems_of_link`). So the cost of a change grows
 //! with the links that it can affect; the others only get a new number.
 
-use super::cards::{self, Card, VAULT_CARDS};
+use super::cards::{self, Card};
 use super::library::{self, Doc, Library, Scope, named, origin};
 use kenning_core::{Hash, NodeId, Result};
 use kenning_graph::{stems_of_link, stems_of_names};
@@ -76,12 +76,8 @@ impl Library {
     ) -> Result<()> {
         let mut cards = Vec::with_capacity(paths.len());
         for path in paths {
-            let bucket = match path.starts_with("vault:") {
-                true => VAULT_CARDS.to_owned(),
-                false => cards::bucket(&scope.project),
-            };
-            let card = tx.get(&bucket, path)?;
-            cards.push((path, card.and_then(|it| Card::from_bytes(&it))));
+            let bucket = cards::bucket_of(path, &scope.project);
+            cards.push((path, bucket.get_readable(tx, path)?));
         }
         // A renamed document has the same node: it is removed before it is added.
         cards.sort_by_key(|it| it.1.is_some());

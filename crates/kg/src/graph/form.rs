@@ -21,7 +21,7 @@ impl FileForm for VaultForm {
     }
 
     fn forget(&self, tx: &mut Tx<'_>, file: &FileNode) -> Result<()> {
-        tx.unset(VAULT_CARDS, &file.key)
+        VAULT_CARDS.unset(tx, &file.key)
     }
 }
 

@@ -7,23 +7,21 @@
 
 use super::cards::{self, Card};
 use super::folder::docs_folder;
-use super::library::{GraphFacts, Library};
+use super::library::{GRAPHS, Library};
 use super::pages::{
-    Change, Page, Written, bucket_of, is_written_meanwhile, page, remove_document, renames,
-    write_page,
+    Change, Page, Written, is_written_meanwhile, page, remove_document, renames, write_page,
 };
 use super::survey::{self, Looked, Task, Tree, broken, look_into};
 use super::{GENERATED, library, links, places};
 use crate::Kg;
 use kenning_core::{Code, Error, Hash, NodeId, Result, Space};
 use kenning_kernel::edges;
-use kenning_kernel::files::INTENTS;
 use kenning_kernel::{Caller, Scope};
 use kenning_vault::Lock;
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::PoisonError;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// Documents that are written in one transaction, and documents whose edges are.
@@ -215,8 +213,11 @@ impl Kg {
 
     /// The keys of notes whose files are not written yet.
     pub(super) fn notes_being_written(&self, space: &Space) -> Result<HashSet<String>> {
-        let intents = self.kernel.log().read(space, |tx| tx.list(INTENTS))?;
-        Ok(intents.into_iter().map(|it| it.0).collect())
+        if self.kernel.vault().space() != space {
+            return Ok(HashSet::new());
+        }
+        let ahead = self.kernel.notes_ahead_of_files(space)?;
+        Ok(ahead.into_iter().collect())
     }
 
     /// One run at a time for a project, and for the vault.
@@ -405,11 +406,14 @@ impl Run<'_> {
         for batch in gone.chunks(BATCH) {
             self.caller.check()?;
             let (batch, project) = (batch.to_vec(), self.project.clone());
+            let journal = Arc::clone(self.engine.kernel.journal());
             let space = &self.caller.principal.space;
+            let own = space.clone();
             let removed: Vec<String> = self.engine.kernel.log().write_long(space, move |tx| {
+                let journal = (&*journal, &own);
                 let mut removed = Vec::with_capacity(batch.len());
                 for (path, node, content) in batch {
-                    if !is_written_meanwhile(tx, &path, Some(content))? {
+                    if !is_written_meanwhile(tx, journal, &path, Some(content), None)? {
                         remove_document(tx, &project, &path, node)?;
                         removed.push(path);
                     }
@@ -431,13 +435,17 @@ impl Run<'_> {
             return Ok(());
         }
         let project = self.project.clone();
+        let journal = Arc::clone(engine.kernel.journal());
+        let space = self.caller.principal.space.clone();
         let written = engine
             .kernel
             .log()
             .write_long(&self.caller.principal.space, move |tx| {
                 batch
                     .into_iter()
-                    .filter_map(|page| write_page(tx, &project, page).transpose())
+                    .filter_map(|page| {
+                        write_page(tx, (&journal, &space), &project, page).transpose()
+                    })
                     .collect::<Result<Vec<_>>>()
             })?;
         for Written {
@@ -468,25 +476,28 @@ impl Run<'_> {
 
     /// Files that have another stamp and the same content: the next run need not read them.
     fn touch(&mut self, touched: &[&Task<'_>]) -> Result<()> {
-        let mut changed: Vec<(String, Hash, Vec<u8>)> = Vec::new();
+        let mut changed: Vec<(String, Card)> = Vec::new();
         let mut stamped = Vec::new();
         for task in touched {
             let Some(card) = self.cards.get_mut(&task.path) else {
                 continue;
             };
             card.put_stamp(task.stamp, self.now_ms);
-            changed.push((task.path.clone(), card.content, card.to_bytes()?));
+            changed.push((task.path.clone(), card.clone()));
             stamped.push((task.path.clone(), card.clone()));
         }
         for batch in changed.chunks(LINK_BATCH) {
-            let (batch, bucket) = (batch.to_vec(), cards::bucket(&self.project));
+            let (batch, project) = (batch.to_vec(), self.project.clone());
+            let journal = Arc::clone(self.engine.kernel.journal());
+            let space = self.caller.principal.space.clone();
             self.engine
                 .kernel
                 .log()
                 .write_long(&self.caller.principal.space, move |tx| {
-                    for (path, content, card) in &batch {
-                        if !is_written_meanwhile(tx, path, Some(*content))? {
-                            tx.set(bucket_of(path, &bucket), path, card)?;
+                    for (path, card) in &batch {
+                        let known = Some(card.content);
+                        if !is_written_meanwhile(tx, (&journal, &space), path, known, known)? {
+                            cards::bucket_of(path, &project).set(tx, path, card)?;
                         }
                     }
                     Ok(())
@@ -548,9 +559,7 @@ impl Run<'_> {
             .kernel
             .log()
             .write(&self.caller.principal.space, move |tx| {
-                let known = tx.get(cards::GRAPHS, &key)?;
-                let known: Option<GraphFacts> =
-                    known.and_then(|it| serde_json::from_slice(&it).ok());
+                let known = GRAPHS.get_readable(&**tx, &key)?;
                 let is_first = known.as_ref().is_none_or(|it| !it.roots.contains(&root));
                 let mut facts = known.unwrap_or_default();
                 facts.roots.insert(root);
@@ -562,9 +571,7 @@ impl Run<'_> {
                     facts.updated_ms = now_ms;
                     tx.record(GENERATED, data)?;
                 }
-                let bytes = serde_json::to_vec(&facts)
-                    .map_err(|it| Error::internal("facts").because(it))?;
-                tx.set(cards::GRAPHS, &key, &bytes)
+                GRAPHS.set(tx, &key, &facts)
             })
     }
 }

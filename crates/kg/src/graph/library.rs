@@ -3,11 +3,12 @@
 //! Everything here is derived from the cards. A library is built on first use and follows the log
 //! from then on, whichever process wrote.
 
-use super::cards::{self, Card, CardLink, GRAPHS, VAULT_CARDS};
+use super::cards::{self, Card, CardLink, VAULT_CARDS};
 use super::following::Journal;
 use super::places::Places;
 use kenning_core::{NodeId, Result};
 use kenning_graph::{Files, Link, Meaning, Named, Names, Origin, Relation};
+use kenning_kernel::Bucket;
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,7 +29,10 @@ pub(crate) const NODE_DELETED: &str = "NodeDeleted";
 /// Files of the vault that were written here or changed by others.
 pub(crate) const NOTE_KINDS: [&str; 3] = ["NoteWritten", "FileAdopted", "FileWriteUndone"];
 
-/// Facts about a graph itself.
+/// What is known of the graphs themselves, by the short names of their projects.
+pub(super) const GRAPHS: Bucket<GraphFacts> = Bucket::new("graph/graphs");
+
+/// What is known of a graph itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct GraphFacts {
     /// Folders that documents were generated from.
@@ -162,10 +166,9 @@ impl Library {
     /// From the store.
     pub(crate) fn load(tx: &dyn ReadTx, scope: &Scope) -> Result<Self> {
         let mut cards = Vec::new();
-        for bucket in [cards::bucket(&scope.project), VAULT_CARDS.to_owned()] {
-            for (path, bytes) in tx.list(&bucket)? {
-                cards.extend(Card::from_bytes(&bytes).map(|card| (path, card)));
-            }
+        for bucket in [cards::bucket(&scope.project), VAULT_CARDS] {
+            // A card of another version is none: its file is read again.
+            cards.extend(bucket.list_readable(tx)?);
         }
         let seq = tx.head()?.map_or(0, |it| it.seq);
         Ok(Self {
@@ -517,8 +520,7 @@ impl Library {
 }
 
 pub(super) fn facts(tx: &dyn ReadTx, scope: &Scope) -> Result<Option<GraphFacts>> {
-    let bytes = tx.get(GRAPHS, &cards::short(&scope.project))?;
-    Ok(bytes.and_then(|it| serde_json::from_slice(&it).ok()))
+    GRAPHS.get_readable(tx, &cards::short(&scope.project))
 }
 
 fn is_about_cards(kind: &str) -> bool {

@@ -11,8 +11,8 @@ use crate::Kg;
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Hash, NodeId, Result};
 use kenning_graph::Relation;
-use kenning_kernel::Caller;
 use kenning_kernel::edges::{self, BY, Written};
+use kenning_kernel::{Bucket, Caller, Text};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -22,19 +22,19 @@ const BATCH: usize = 512;
 /// Marks an edge as one of ours, among those of other crates.
 const BY_LINKS: &str = "links";
 
-/// The bucket of the digests of the vault's notes.
-const VAULT_LINKS: &str = "graph/links/vault";
+/// The digests of the vault's notes, by the keys of their nodes.
+const VAULT_LINKS: Bucket<Text> = Bucket::new("graph/links/vault");
 
-/// The bucket of the digests of a project's documents.
-pub(super) fn bucket(project: &str) -> String {
-    format!("graph/links/{}", cards::short(project))
+/// The digests of a project's documents, by their paths.
+fn bucket(project: &str) -> Bucket<Text> {
+    Bucket::named(format!("graph/links/{}", cards::short(project)))
 }
 
-pub(super) fn bucket_of<'a>(path: &str, own: &'a str) -> &'a str {
-    if path.starts_with("vault:") {
-        VAULT_LINKS
-    } else {
-        own
+/// Where the digest of a document's edges is.
+pub(super) fn bucket_of(path: &str, project: &str) -> Bucket<Text> {
+    match path.starts_with("vault:") {
+        true => VAULT_LINKS,
+        false => bucket(project),
     }
 }
 
@@ -60,15 +60,13 @@ pub(super) fn write(engine: &Kg, caller: &Caller, library: &Library, all: bool) 
     let space = &caller.principal.space;
     let project = engine.graph_scope().project;
     let own = bucket(&project);
-    let known: HashMap<String, Vec<u8>> = engine.kernel.log().read(space, |tx| {
-        let mut known: HashMap<_, _> = tx.list(&own)?.into_iter().collect();
-        known.extend(tx.list(VAULT_LINKS)?);
+    let known: HashMap<String, Text> = engine.kernel.log().read(space, |tx| {
+        let mut known: HashMap<_, _> = own.list_readable(tx)?.into_iter().collect();
+        known.extend(VAULT_LINKS.list_readable(tx)?);
         Ok(known)
     })?;
-    let is_written = |path: &str, digest: &str| {
-        let written = known.get(path).map(Vec::as_slice);
-        !all && written == Some(digest.as_bytes())
-    };
+    let is_written =
+        |path: &str, digest: &str| !all && known.get(path).is_some_and(|it| it.0 == digest);
     let docs = library.docs.iter();
     let tasks = docs
         .filter_map(|it| task(library, it, is_written))
@@ -83,20 +81,16 @@ pub(super) fn write_notes(
     library: &Library,
     notes: &[&Doc],
 ) -> Result<Written> {
-    let known: HashMap<&str, Vec<u8>> =
-        engine.kernel.log().read(&caller.principal.space, |tx| {
-            let mut known = HashMap::new();
-            for doc in notes {
-                if let Some(digest) = tx.get(VAULT_LINKS, &doc.path)? {
-                    known.insert(doc.path.as_str(), digest);
-                }
+    let known: HashMap<&str, Text> = engine.kernel.log().read(&caller.principal.space, |tx| {
+        let mut known = HashMap::new();
+        for doc in notes {
+            if let Some(digest) = VAULT_LINKS.get_readable(tx, &doc.path)? {
+                known.insert(doc.path.as_str(), digest);
             }
-            Ok(known)
-        })?;
-    let is_written = |path: &str, digest: &str| {
-        let written = known.get(path).map(Vec::as_slice);
-        written == Some(digest.as_bytes())
-    };
+        }
+        Ok(known)
+    })?;
+    let is_written = |path: &str, digest: &str| known.get(path).is_some_and(|it| it.0 == digest);
     let docs = notes.iter();
     let tasks = docs
         .filter_map(|it| task(library, it, is_written))
@@ -120,7 +114,6 @@ fn task(library: &Library, doc: &Doc, is_written: impl Fn(&str, &str) -> bool) -
 fn write_all(engine: &Kg, caller: &Caller, mut tasks: Vec<Task>) -> Result<Written> {
     let space = &caller.principal.space;
     let project = engine.graph_scope().project;
-    let own = bucket(&project);
     let total = tasks.len();
     let mut sum = Written::default();
     let mut done = 0;
@@ -129,11 +122,11 @@ fn write_all(engine: &Kg, caller: &Caller, mut tasks: Vec<Task>) -> Result<Writt
         let rest = tasks.split_off(tasks.len().min(BATCH));
         let batch = std::mem::replace(&mut tasks, rest);
         done += batch.len();
-        let (own, project) = (own.clone(), project.clone());
+        let project = project.clone();
         let written = engine
             .kernel
             .log()
-            .write_long(space, move |tx| write_batch(tx, &batch, &own, &project))?;
+            .write_long(space, move |tx| write_batch(tx, &batch, &project))?;
         sum.added += written.added;
         sum.ended += written.ended;
         step(caller, 2, done, total, "documents linked");
@@ -169,15 +162,12 @@ fn digest(library: &Library, doc: &Doc) -> String {
     Hash::of(&bytes).to_string()[..16].to_owned()
 }
 
-fn write_batch(tx: &mut Tx<'_>, batch: &[Task], own: &str, project: &str) -> Result<Written> {
+fn write_batch(tx: &mut Tx<'_>, batch: &[Task], project: &str) -> Result<Written> {
     let mut written = Written::default();
     for task in batch {
         edges::reconcile(tx, task.node, BY_LINKS, drafts(task), &mut written)?;
-        tx.set(
-            bucket_of(&task.path, own),
-            &task.path,
-            task.digest.as_bytes(),
-        )?;
+        let digest = task.digest.as_str().into();
+        bucket_of(&task.path, project).set(tx, &task.path, &digest)?;
     }
     if written.is_any() {
         let data = json!({

@@ -223,7 +223,7 @@ impl ReadNote {
         let node = tx.put_node(self.draft)?;
         tx.put_hashed_passages(node.id, &self.passages)?;
         self.card.node = node.id;
-        tx.set(VAULT_CARDS, &self.key, &self.card.to_bytes()?)?;
+        VAULT_CARDS.set(tx, &self.key, &self.card)?;
         Ok(node)
     }
 }

@@ -5,8 +5,8 @@ use super::library::{NODE_CREATED, NODE_DELETED, NODE_UPDATED};
 use super::survey::{self, Read};
 use super::{links, note};
 use kenning_audit::{Passages, Tx};
-use kenning_core::{Code, Hash, NodeId, Result};
-use kenning_kernel::files::INTENTS;
+use kenning_core::{Code, Hash, NodeId, Result, Space};
+use kenning_kernel::journal::{self, INTENTS, Intent, Journal};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -21,14 +21,6 @@ pub(super) struct Page {
     pub(super) moved: Option<(NodeId, String)>,
     /// What the file held when the run began, as far as was known.
     pub(super) known: Option<Hash>,
-}
-
-pub(super) fn bucket_of<'a>(path: &str, own: &'a str) -> &'a str {
-    if path.starts_with("vault:") {
-        VAULT_CARDS
-    } else {
-        own
-    }
 }
 
 /// Files that are new under a name and gone under another, with the same content: by the new name,
@@ -113,27 +105,44 @@ pub(super) struct Written {
     pub(super) moved_from: Option<String>,
 }
 
-/// Whether a note was written since the run began: then what the run read of it is not the newest.
+/// Whether a note was written since the run began: then what the run read of it, which has the hash `read`,
+/// is not the newest. What somebody else made of a file ends a write that was to come to it.
 pub(super) fn is_written_meanwhile(
     tx: &mut Tx<'_>,
+    (journal, space): (&Journal, &Space),
     path: &str,
     known: Option<Hash>,
+    read: Option<Hash>,
 ) -> Result<bool> {
     if !path.starts_with("vault:") {
         return Ok(false);
     }
-    if tx.get(INTENTS, path)?.is_some() {
+    let intent = INTENTS.get_readable(&**tx, path)?;
+    let change = intent.as_ref().and_then(Intent::only);
+    if let (Some(intent), Some(change)) = (&intent, change)
+        && change.is_ahead_of(read)
+        && !journal.is_done(space, path, intent)
+    {
         return Ok(true);
     }
-    let card = tx.get(VAULT_CARDS, path)?;
-    let content = card
-        .and_then(|it| Card::from_bytes(&it))
-        .map(|it| it.content);
-    Ok(content != known)
+    // A card of another version is none: its file is read again.
+    let card = VAULT_CARDS.get_readable(&**tx, path)?;
+    if card.map(|it| it.content) != known {
+        return Ok(true);
+    }
+    if change.is_some_and(|it| it.after != read) {
+        journal::give_up(tx, path)?;
+    }
+    Ok(false)
 }
 
 /// None if the page is not the newest.
-pub(super) fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<Option<Written>> {
+pub(super) fn write_page(
+    tx: &mut Tx<'_>,
+    journal: (&Journal, &Space),
+    project: &str,
+    page: Page,
+) -> Result<Option<Written>> {
     let Page {
         path,
         mut card,
@@ -143,11 +152,10 @@ pub(super) fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<O
         moved,
         known,
     } = page;
-    if is_written_meanwhile(tx, &path, known)? {
+    if is_written_meanwhile(tx, journal, &path, known, Some(card.content))? {
         return Ok(None);
     }
-    let own_bucket = cards::bucket(project);
-    let bucket = bucket_of(&path, &own_bucket).to_owned();
+    let bucket = cards::bucket_of(&path, project);
     let draft = note::draft(&card, frontmatter, &path, project, text);
     let node = match &moved {
         Some((id, _)) => tx.move_node(*id, draft)?,
@@ -156,10 +164,10 @@ pub(super) fn write_page(tx: &mut Tx<'_>, project: &str, page: Page) -> Result<O
     card.node = node.id;
     tx.put_hashed_passages(node.id, &passages)?;
     if let Some((_, from)) = &moved {
-        tx.unset(&bucket, from)?;
-        tx.unset(links::bucket_of(&path, &links::bucket(project)), from)?;
+        bucket.unset(tx, from)?;
+        links::bucket_of(&path, project).unset(tx, from)?;
     }
-    tx.set(&bucket, &path, &card.to_bytes()?)?;
+    bucket.set(tx, &path, &card)?;
     let change = match (node.updated == tx.now(), node.rev) {
         (false, _) => Change::Same,
         (true, 1) => Change::New,
@@ -207,9 +215,8 @@ pub(super) fn remove_document(
     path: &str,
     node: NodeId,
 ) -> Result<()> {
-    let own = (cards::bucket(project), links::bucket(project));
-    tx.unset(bucket_of(path, &own.0), path)?;
-    tx.unset(links::bucket_of(path, &own.1), path)?;
+    cards::bucket_of(path, project).unset(tx, path)?;
+    links::bucket_of(path, project).unset(tx, path)?;
     match tx.remove_node(node) {
         Ok(()) => {}
         // Somebody removed it before us; its card is what was left.

@@ -8,16 +8,16 @@ use super::library::Library;
 use super::survey::Tree;
 use super::{LINKED, PLACES, cards};
 use crate::Kg;
-use kenning_core::{Code, Error, Result};
+use kenning_core::{Code, Result};
 use kenning_graph::Files;
-use kenning_kernel::Caller;
+use kenning_kernel::{Bucket, Caller};
 use kenning_store::ReadTx;
 use kenning_vault::Dir;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// The bucket of these; the key is the project's short name, or the vault's.
-const BUCKET: &str = "graph/places";
+/// The bucket of what is there; the key is the project's short name, or the vault's.
+const ROWS: Bucket<Row> = Bucket::new("graph/places");
 const VAULT: &str = "vault";
 
 /// Files and folders that are not documents.
@@ -36,9 +36,7 @@ struct Row {
 impl Places {
     pub(super) fn load(tx: &dyn ReadTx, project: &str) -> Result<Self> {
         let read = |key: &str| -> Result<Files> {
-            let bytes = tx.get(BUCKET, key)?;
-            let row: Option<Row> = bytes.and_then(|it| serde_json::from_slice(&it).ok());
-            let row = row.unwrap_or_default();
+            let row = ROWS.get_readable(tx, key)?.unwrap_or_default();
             let mut files = Files::new();
             row.files.iter().for_each(|it| files.insert(it, false));
             row.folders.iter().for_each(|it| files.insert(it, true));
@@ -51,7 +49,7 @@ impl Places {
     }
 }
 
-fn row(files: &Files) -> Result<Vec<u8>> {
+fn row(files: &Files) -> Row {
     let mut row = Row::default();
     for (path, is_folder) in files.iter() {
         let list = if is_folder {
@@ -61,8 +59,7 @@ fn row(files: &Files) -> Result<Vec<u8>> {
         };
         list.push(path.to_owned());
     }
-    serde_json::to_vec(&row)
-        .map_err(|error| Error::internal("places cannot be serialized").because(error))
+    row
 }
 
 /// Checks what exists, records it, and returns the library in which links lead there. With `anew`,
@@ -89,16 +86,16 @@ pub(super) fn follow(
         return Ok(library);
     }
     let rows = [
-        (cards::short(project), row(&now.project)?),
-        (VAULT.to_owned(), row(&now.vault)?),
+        (cards::short(project), row(&now.project)),
+        (VAULT.to_owned(), row(&now.vault)),
     ];
     let data = json!({ "project": project, PLACES: true });
     engine
         .kernel
         .log()
         .write_long(&caller.principal.space, move |tx| {
-            for (key, bytes) in &rows {
-                tx.set(BUCKET, key, bytes)?;
+            for (key, row) in &rows {
+                ROWS.set(tx, key, row)?;
             }
             tx.record(LINKED, data).map(drop)
         })?;

@@ -2,11 +2,11 @@
 
 use super::cards;
 use super::documents::{TagCount, tag_counts};
-use super::library::{GraphFacts, Library};
+use super::library::{GRAPHS, GraphFacts, Library};
 use crate::Kg;
 use kenning_core::Result;
 use kenning_graph::{DocType, Status};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Caller, Kept, Scope};
 use kenning_text::round::{Ties, rounded};
 
 /// A card older than this is stale: its file was not checked for an hour.
@@ -107,8 +107,7 @@ impl Kg {
     }
 
     fn facts(&self, tx: &dyn kenning_store::ReadTx) -> Result<Option<GraphFacts>> {
-        let bytes = tx.get(cards::GRAPHS, &cards::short(&self.graph_scope().project))?;
-        Ok(bytes.and_then(|it| serde_json::from_slice(&it).ok()))
+        GRAPHS.get_readable(tx, &cards::short(&self.graph_scope().project))
     }
 
     /// The health of the graph and its cache. There need not be a graph.
@@ -122,7 +121,7 @@ impl Kg {
             let entries = library.docs.iter();
             let mut size_bytes = 0;
             for it in entries.clone() {
-                size_bytes += it.path.len() + it.card.to_bytes()?.len();
+                size_bytes += it.path.len() + Kept::to_bytes(&it.card)?.len();
             }
             let stale = entries
                 .filter(|it| it.card.cached_ms + STALE_MS < now_ms)

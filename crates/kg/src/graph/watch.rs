@@ -3,7 +3,7 @@
 use super::Generate;
 use crate::Kg;
 use kenning_core::Result;
-use kenning_kernel::later::contained;
+use kenning_kernel::worker::contained;
 use kenning_kernel::worker::{Complaint, Signal, Woken, Worker};
 use kenning_kernel::{Caller, Principal};
 use kenning_vault::Watch;

@@ -16,8 +16,8 @@ pub use upsert::{NewVector, UpsertedVector};
 
 use crate::Kg;
 use kenning_core::{Error, Kind, Result};
-use kenning_kernel::{Caller, Scope};
-use kenning_search::{ACCOUNTS, Account, of_collection_name};
+use kenning_kernel::{Caller, Scope, VECTOR_ACCOUNTS};
+use kenning_search::of_collection_name;
 use kenning_store::{Node, NodeFilter, ReadTx};
 use serde_json::{Map, Value};
 
@@ -53,15 +53,15 @@ impl Kg {
 }
 
 fn namespaces(tx: &dyn ReadTx) -> Result<Vec<VectorNamespace>> {
-    let accounts = tx.list(ACCOUNTS)?;
+    let accounts = VECTOR_ACCOUNTS.list_readable(tx)?;
     let mut found: Vec<VectorNamespace> = accounts
         .iter()
-        .filter_map(|(name, bytes)| {
+        .filter_map(|(name, account)| {
             let (namespace, dimensions) = of_collection_name(name)?;
             Some(VectorNamespace {
                 namespace: namespace.to_owned(),
                 dimensions,
-                vectors: Account::from_bytes(bytes).count,
+                vectors: account.count,
             })
         })
         .filter(|it| it.vectors > 0)

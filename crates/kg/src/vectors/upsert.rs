@@ -6,10 +6,8 @@ use super::{
 use crate::Kg;
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, Result};
-use kenning_kernel::{Caller, Scope};
-use kenning_search::{
-    ACCOUNTS, Account, VECTOR_DELETED, collection_name, facet, passages, row_props,
-};
+use kenning_kernel::{Caller, Scope, VECTOR_ACCOUNTS};
+use kenning_search::{Account, VECTOR_DELETED, collection_name, facet, passages, row_props};
 use kenning_store::{Node, Vector, When};
 use serde_json::{Map, Value, json};
 
@@ -108,7 +106,7 @@ impl Kg {
                 count: account.count.saturating_sub(1),
                 removed_seq: tx.next_seq(),
             };
-            tx.set(ACCOUNTS, &collection, &account.to_bytes())?;
+            VECTOR_ACCOUNTS.set(tx, &collection, &account)?;
             let data = json!({ "id": id, "namespace": namespace, "dimensions": dimensions });
             tx.record(VECTOR_DELETED, data)?;
             Ok(true)
@@ -268,7 +266,7 @@ fn put(tx: &mut Tx<'_>, new: Checked) -> Result<UpsertedVector> {
             count: account.count + 1,
             ..account
         };
-        tx.set(ACCOUNTS, &collection, &account.to_bytes())?;
+        VECTOR_ACCOUNTS.set(tx, &collection, &account)?;
     }
     let operation = if answer.was_update {
         "updated"

@@ -8,19 +8,19 @@ mod versions;
 
 use super::index::REGISTRY;
 use super::package::{FILES_MAX, ITEM_BYTES_MAX, ItemFile, Package, SignatureCheck};
-use super::{DeletedItem, ItemFault, ItemResult, in_json};
+use super::{DeletedItem, ItemFault, ItemResult};
 use crate::Kiwi;
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Result};
 use kenning_items::kind::TOOL_EXTENSIONS;
 use kenning_items::{Category, ItemId, ItemType, Layout, Place, Scope as ItemScope};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Bucket, Caller, Scope, Text};
 use kenning_store::ReadTx;
-use kenning_text::hex;
+use kenning_text::{hex, json_bytes};
 use serde_json::{Value, json};
 use versions::{Row, chosen, put_version, rows, show_newest, take_version, versions};
 
-pub(super) const OWNERS: &str = "registry/owners";
+pub(super) const OWNERS: Bucket<Text> = Bucket::new("registry/owners");
 
 /// The name of this store's own registry.
 pub(super) const OWN: &str = "kenning";
@@ -238,6 +238,7 @@ impl Kiwi {
             "bytes": package.size_bytes(), "changelog": pushed.changelog,
             "at_ms": self.kernel.log().clock().now_ms(), "publisher": publisher(caller),
         });
+        let row = Row::of(row);
         let published = PublishedItem {
             id: pushed.id.clone(),
             version: pushed.version.clone(),
@@ -250,7 +251,7 @@ impl Kiwi {
         };
         let (signer, sha256) = (mark.signer.to_string(), mark.sha256);
         let work = move |tx: &mut Tx<'_>| -> Result<()> {
-            put_version(tx, &package, &row, &signer, &sha256)
+            put_version(tx, &package, row, &signer, &sha256)
         };
         if dry_run {
             let (item_type, id, version) =
@@ -331,17 +332,13 @@ impl Kiwi {
             .log()
             .write(&caller.principal.space, move |tx| {
                 let bucket = versions(item_type, &id);
-                let row = tx.get(&bucket, &version)?.and_then(|it| Row::of(&it));
+                let row = bucket.get_readable(&**tx, &version)?;
                 let Some(mut row) = row.filter(|it| !it.is_removed()) else {
                     return Ok(false);
                 };
                 row.package
                     .insert("deprecated".to_owned(), reason.as_str().into());
-                tx.set(
-                    &bucket,
-                    &version,
-                    Value::Object(row.package).to_string().as_bytes(),
-                )?;
+                bucket.set(tx, &version, &row)?;
                 show_newest(tx, item_type, &id)?;
                 let data = json!({
                     "type": item_type.word(), "id": id, "version": version, "reason": reason,
@@ -444,18 +441,14 @@ pub(super) fn check_new(
     signer: &str,
     sha256: &str,
 ) -> Result<bool> {
-    let owner = tx.get(OWNERS, &format!("{}/{id}", item_type.word()))?;
-    let owner = owner.map(|it| String::from_utf8_lossy(&it).into_owned());
-    if let Some(owner) = owner.filter(|it| it != signer) {
+    let owner = OWNERS.get(tx, &format!("{}/{id}", item_type.word()))?;
+    if let Some(Text(owner)) = owner.filter(|it| it.0 != signer) {
         return Err(
             Error::denied(format!("the {item_type} `{id}` belongs to {owner}"))
                 .hint("publish it under another id, or sign it with that key"),
         );
     }
-    match tx
-        .get(&versions(item_type, id), version)?
-        .and_then(|it| Row::of(&it))
-    {
+    match versions(item_type, id).get_readable(tx, version)? {
         None => Ok(true),
         Some(row) if row.is_removed() => Err(Error::conflict(format!(
             "version {version} of `{id}` was published and removed"
@@ -476,7 +469,7 @@ impl RegistryPackage {
         let files: Vec<Value> = self
             .files
             .iter()
-            .map(|(path, bytes)| json!({ "path": path, "sha256": hex::sha256(bytes), "content": in_json::to_text(bytes) }))
+            .map(|(path, bytes)| json!({ "path": path, "sha256": hex::sha256(bytes), "content": json_bytes::to_text(bytes) }))
             .collect();
         json!({
             "item_type": self.item_type.word(), "item_id": self.id, "version": self.version,
@@ -500,7 +493,7 @@ impl RegistryPackage {
         for file in sent.ok_or_else(|| missing("files"))? {
             let field = |name: &str| file.get(name).and_then(Value::as_str);
             let path = field("path").ok_or_else(|| missing("files[].path"))?;
-            let content = field("content").and_then(in_json::to_bytes);
+            let content = field("content").and_then(json_bytes::to_bytes);
             let content = content.ok_or_else(|| missing("files[].content"))?;
             if let Some(sha256) = field("sha256").filter(|it| *it != hex::sha256(&content)) {
                 return Err(Error::invalid(format!(

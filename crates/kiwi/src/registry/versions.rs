@@ -6,7 +6,7 @@ use crate::package::{ItemFile, Package};
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, Result};
 use kenning_items::ItemType;
-use kenning_kernel::timestamp;
+use kenning_kernel::{Bucket, Kept, Raw, timestamp};
 use kenning_store::{ReadTx, When};
 use kenning_text::hex;
 use serde_json::{Map, Value, json};
@@ -16,12 +16,25 @@ pub(super) struct Row {
     pub(super) package: Map<String, Value>,
 }
 
+impl Kept for Row {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.package.to_bytes()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let package = Map::from_bytes(bytes)?;
+        Some(Self { package })
+    }
+}
+
 impl Row {
-    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
-        match serde_json::from_slice(bytes).ok()? {
-            Value::Object(package) => Some(Self { package }),
-            _ => None,
-        }
+    /// What this object says.
+    pub(super) fn of(package: Value) -> Self {
+        let package = match package {
+            Value::Object(package) => package,
+            _ => Map::new(),
+        };
+        Self { package }
     }
 
     pub(super) fn text(&self, name: &str) -> String {
@@ -53,8 +66,9 @@ impl Row {
     ) -> Result<RegistryPackage> {
         let mut files: Vec<ItemFile> = Vec::new();
         for (path, sha256) in self.files() {
-            let bytes = tx.get(&blobs(item_type, id), &sha256)?;
+            let bytes = blobs(item_type, id).get(tx, &sha256)?;
             let bytes = bytes
+                .map(|it| it.0)
                 .filter(|it| hex::sha256(it) == sha256)
                 .ok_or_else(|| {
                     Error::corrupt(format!(
@@ -101,13 +115,13 @@ impl Row {
 
 /// The rows of an item by version. Each item has its own bucket, so that a large registry is as fast
 /// as a small one.
-pub(super) fn versions(item_type: ItemType, id: &str) -> String {
-    format!("registry/versions/{}/{id}", item_type.word())
+pub(super) fn versions(item_type: ItemType, id: &str) -> Bucket<Row> {
+    Bucket::named(format!("registry/versions/{}/{id}", item_type.word()))
 }
 
 /// The files of an item by their hashes.
-pub(super) fn blobs(item_type: ItemType, id: &str) -> String {
-    format!("registry/blobs/{}/{id}", item_type.word())
+pub(super) fn blobs(item_type: ItemType, id: &str) -> Bucket<Raw> {
+    Bucket::named(format!("registry/blobs/{}/{id}", item_type.word()))
 }
 
 pub(super) fn node_key(item_type: ItemType, id: &str) -> String {
@@ -116,8 +130,8 @@ pub(super) fn node_key(item_type: ItemType, id: &str) -> String {
 
 /// Rows of an item, the newest version first.
 pub(super) fn rows(tx: &dyn ReadTx, item_type: ItemType, id: &str) -> Result<Vec<Row>> {
-    let all = tx.list(&versions(item_type, id))?;
-    let mut rows: Vec<Row> = all.iter().filter_map(|it| Row::of(&it.1)).collect();
+    let all = versions(item_type, id).list_readable(tx)?;
+    let mut rows: Vec<Row> = all.into_iter().map(|it| it.1).collect();
     rows.sort_by_cached_key(|it| {
         std::cmp::Reverse(semver::Version::parse(&it.text("version")).ok())
     });
@@ -139,32 +153,25 @@ pub(super) fn chosen<'a>(rows: &'a [Row], version: Option<&str>) -> Option<&'a R
 pub(super) fn put_version(
     tx: &mut Tx<'_>,
     package: &Package,
-    row: &Value,
+    row: Row,
     signer: &str,
     sha256: &str,
 ) -> Result<()> {
     let (item_type, id) = (package.item_type, package.id().as_str());
-    let version = row["version"].as_str().unwrap_or_default();
+    let version = &row.text("version");
     if !check_new(&**tx, item_type, id, version, signer, sha256)? {
         return Ok(());
     }
     for (_, bytes) in &package.files {
-        tx.set(&blobs(item_type, id), &hex::sha256(bytes), bytes)?;
+        let blob = Raw(bytes.clone());
+        blobs(item_type, id).set(tx, &hex::sha256(bytes), &blob)?;
     }
-    tx.set(
-        OWNERS,
-        &format!("{}/{id}", item_type.word()),
-        signer.as_bytes(),
-    )?;
-    tx.set(
-        &versions(item_type, id),
-        version,
-        row.to_string().as_bytes(),
-    )?;
+    OWNERS.set(tx, &format!("{}/{id}", item_type.word()), &signer.into())?;
+    versions(item_type, id).set(tx, version, &row)?;
     show_newest(tx, item_type, id)?;
     let data = json!({
         "type": item_type.word(), "id": id, "version": version, "sha256": sha256,
-        "signer": signer, "changelog": row["changelog"],
+        "signer": signer, "changelog": row.package.get("changelog"),
     });
     tx.record("ItemPublished", data).map(drop)
 }
@@ -177,26 +184,19 @@ pub(super) fn take_version(
     version: &str,
 ) -> Result<()> {
     let bucket = versions(item_type, id);
-    let Some(mut row) = tx.get(&bucket, version)?.and_then(|it| Row::of(&it)) else {
+    let Some(mut row) = bucket.get_readable(&**tx, version)? else {
         return Ok(());
     };
     let files = row.files();
     row.package.insert("removed".to_owned(), true.into());
     row.package.insert("files".to_owned(), json!([]));
-    tx.set(
-        &bucket,
-        version,
-        Value::Object(row.package).to_string().as_bytes(),
-    )?;
+    bucket.set(tx, version, &row)?;
     // The same bytes may be part of another version.
-    let others = tx.list(&bucket)?;
-    let others = others
-        .iter()
-        .filter_map(|it| Row::of(&it.1))
-        .flat_map(|it| it.files());
+    let others = bucket.list_readable(&**tx)?.into_iter();
+    let others = others.flat_map(|it| it.1.files());
     let used: std::collections::HashSet<String> = others.map(|it| it.1).collect();
     for (_, sha256) in files.into_iter().filter(|it| !used.contains(&it.1)) {
-        tx.unset(&blobs(item_type, id), &sha256)?;
+        blobs(item_type, id).unset(tx, &sha256)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Whether a new name means a known entity: in the same statement, by context, or by similarity.
 
-use super::index::EXACT;
+use super::index::{EXACT, lines};
 use super::resolve::by_uri;
 use super::said::MergeProposal;
 use super::settle::{COMPANY_KINDS, COMPANY_MAX, Meant, PROPOSED_MAX, Reading, Settling};
@@ -127,9 +127,8 @@ impl Settling<'_> {
 
     /// Whether an entity with this name is known with another type.
     pub(super) fn of_other_type(&self, reading: &Reading) -> Result<Option<String>> {
-        let lines = self.tx.get(EXACT, &normalized(&reading.name))?;
-        let lines = lines.unwrap_or_default();
-        for uri in String::from_utf8_lossy(&lines).lines() {
+        let named = lines(EXACT).get_readable(self.tx, &normalized(&reading.name))?;
+        for uri in named.unwrap_or_default().0.lines() {
             let Some(node) = by_uri(self.tx, uri)? else {
                 continue;
             };

@@ -12,16 +12,16 @@ use crate::Koi;
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Kind, Result};
 use kenning_entities::names::normalized;
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Bucket, Caller, Mark, Scope};
 use kenning_store::{Node, ReadTx, When};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Merges, by the URI of the merged entity.
-const MERGED: &str = "entities/merged";
-/// Vetoes: the URI, a line feed, the label's key.
-pub(super) const VETOES: &str = "entities/vetoes";
+const MERGED: Bucket<Row> = Bucket::new("entities/merged");
+/// Which label does not mean whom: the URI, a line end, the label's key.
+pub(super) const VETOES: Bucket<Mark> = Bucket::new("entities/vetoes");
 
 /// One entity that was merged into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,9 +80,7 @@ pub(super) fn put_merge(tx: &mut Tx<'_>, merge: &NewMerge) -> Result<()> {
         into: into.clone(),
         name: name.clone(),
     };
-    let bytes = serde_json::to_vec(&row)
-        .map_err(|error| Error::internal("a merge cannot be serialized").because(error))?;
-    tx.set(MERGED, uri, &bytes)?;
+    MERGED.set(tx, uri, &row)?;
     count_said(tx)?;
     let data = json!({ "uri": uri, "name": name, "into": into });
     tx.record(proof::MERGED, data).map(drop)
@@ -108,28 +106,16 @@ pub(super) fn merged_uris(tx: &dyn ReadTx) -> Result<BTreeMap<String, String>> {
 
 /// The entity that a URI was merged into.
 pub(super) fn merged_into(tx: &dyn ReadTx, uri: &str) -> Result<Option<String>> {
-    let bytes = tx.get(MERGED, uri)?;
-    bytes.map(|it| Ok(row(uri, &it)?.into)).transpose()
-}
-
-fn row(uri: &str, bytes: &[u8]) -> Result<Row> {
-    serde_json::from_slice(bytes).map_err(|error| {
-        Error::corrupt(format!("the merge of `{uri}` cannot be read")).because(error)
-    })
+    Ok(MERGED.get(tx, uri)?.map(|it| it.into))
 }
 
 fn rows(tx: &dyn ReadTx) -> Result<Vec<(String, Row)>> {
-    let mut all = Vec::new();
-    for (uri, bytes) in tx.list(MERGED)? {
-        let row = row(&uri, &bytes)?;
-        all.push((uri, row));
-    }
-    Ok(all)
+    MERGED.list(tx)
 }
 
 /// Whether a label has a veto for this entity.
 pub(super) fn is_vetoed(tx: &dyn ReadTx, key: &str, uri: &str) -> Result<bool> {
-    Ok(tx.get(VETOES, &veto_key(uri, key))?.is_some())
+    VETOES.has(tx, &veto_key(uri, key))
 }
 
 fn veto_key(uri: &str, label_key: &str) -> String {
@@ -207,7 +193,7 @@ impl Koi {
                     }
                 });
             };
-            tx.unset(MERGED, &uri)?;
+            MERGED.unset(tx, &uri)?;
             count_said(tx)?;
             let data = json!({ "uri": uri, "name": row.name, "from": row.into });
             tx.record(proof::UNMERGED, data)?;
@@ -264,7 +250,7 @@ impl Koi {
         };
         self.kernel.log().write(space, move |tx| {
             let key = veto_key(&uri, &label);
-            let is_there = tx.get(VETOES, &key)?.is_some();
+            let is_there = VETOES.has(&**tx, &key)?;
             let data = json!({ "label": label, "uri": uri });
             match (is_undone, is_there) {
                 (false, true) => return Ok(()),
@@ -272,7 +258,7 @@ impl Koi {
                     if by_uri(&**tx, &uri)?.is_none() {
                         return Err(Error::not_found("entity", uri));
                     }
-                    tx.set(VETOES, &key, b"1")?;
+                    VETOES.set(tx, &key, &Mark)?;
                     tx.record(proof::VETOED, data)?;
                 }
                 (true, false) => {
@@ -280,7 +266,7 @@ impl Koi {
                         .hint("`kenning koi merged` lists vetoes too"));
                 }
                 (true, true) => {
-                    tx.unset(VETOES, &key)?;
+                    VETOES.unset(tx, &key)?;
                     tx.record(proof::VETO_UNDONE, data)?;
                 }
             }
@@ -302,7 +288,7 @@ impl Koi {
                     into: row.into,
                 });
             }
-            for (key, _) in tx.list(VETOES)? {
+            for key in VETOES.keys(tx)? {
                 if let Some((uri, label)) = key.split_once('\n') {
                     all.vetoes.push(Veto {
                         label: label.to_owned(),

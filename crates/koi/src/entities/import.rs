@@ -4,7 +4,7 @@
 //! under the same name takes its place. URIs stay what they are. What cannot be is left out and told, and
 //! loses nothing else.
 
-use super::index::EXACT;
+use super::index::{EXACT, lines};
 use super::said::{
     IMPORT, SAID, Settled, SettledRelation, SettledThing, import_key, put_said, unset_said,
 };
@@ -13,7 +13,7 @@ use crate::Koi;
 use kenning_core::{Error, Kind, Result};
 use kenning_entities::names::{alias_key, entity_uri, normalized};
 use kenning_entities::ontology::{Direction, Ontology, Predicate, predicate};
-use kenning_kernel::Caller;
+use kenning_kernel::{Caller, Text};
 use kenning_store::{ReadTx, When};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -92,7 +92,7 @@ impl Koi {
         let (prefix, rid) = (import_key(name), format!("{IMPORT}:{name}"));
         let told = imported.clone();
         self.kernel.log().write_long(space, move |tx| {
-            for (key, _) in tx.list(SAID)? {
+            for key in SAID.keys(&**tx)? {
                 if key.starts_with(&prefix) {
                     unset_said(tx, &key)?;
                 }
@@ -280,9 +280,9 @@ impl Reading<'_> {
             }
         }
         let mut uris = vec![name.to_owned()];
-        let named = self.tx.get(EXACT, &normalized(name))?.unwrap_or_default();
-        let named = String::from_utf8_lossy(&named);
-        // If several entities have the name, none is meant.
+        let named = lines(EXACT).get_readable(self.tx, &normalized(name))?;
+        let Text(named) = named.unwrap_or_default();
+        // Of several who have the name nobody is meant.
         if let [only] = named.lines().collect::<Vec<_>>()[..] {
             uris.push(only.to_owned());
         }

@@ -18,8 +18,8 @@ use crate::Koi;
 use kenning_audit::Tx;
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_entities::ontology::Ontology;
-use kenning_kernel::Caller;
 use kenning_kernel::follow::{Follow, Stale, ancestors};
+use kenning_kernel::{Bucket, Caller, Kept, Text};
 use kenning_kg::Library;
 pub(super) use kenning_kg::path_in_vault as path_of;
 use kenning_search::Recent;
@@ -34,17 +34,20 @@ const ATTEMPTS: usize = 8;
 const READING: &str = "3";
 
 /// What each note states, by its path.
-pub(super) const STATED: &str = "entities/stated";
+pub(super) const STATED: Bucket<Stated> = Bucket::new("entities/stated");
 /// What was written of each entity, by its URI: a digest and the node.
-pub(crate) const NODES: &str = "entities/nodes";
+pub(crate) const NODES: Bucket<Text> = Bucket::new("entities/nodes");
 /// The digest of each entity's relationships, by its URI.
 pub(super) const EDGES: &str = "entities/edges";
 /// The digest of what each note mentions, by its path.
 pub(super) const NOTES: &str = "entities/notes";
 /// How far the graph is.
 pub(super) const STATE: &str = "entities/state";
-/// How often what was said, or who is one, has changed: bucket and key.
-pub(super) const SAID_COUNT: (&str, &str) = (STATE, "said");
+const STATES: Bucket<State> = Bucket::new(STATE);
+const AT: &str = "at";
+/// How often what was said, or who is one, has changed.
+pub(super) const COUNTS: Bucket<u64> = Bucket::new(STATE);
+pub(super) const SAID_COUNT: &str = "said";
 
 /// Who has a name, by the name's key.
 pub(super) const EXACT: &str = "entities/exact";
@@ -53,7 +56,12 @@ pub(super) const ALIAS: &str = "entities/alias";
 /// Whose name sounds so.
 pub(super) const SOUND: &str = "entities/sound";
 /// Who is called so among federated nodes.
-pub(super) const RID: &str = "entities/rid";
+pub(super) const RID: Bucket<Text> = Bucket::new("entities/rid");
+
+/// A bucket of digests, or of URIs, one a line.
+pub(super) const fn lines(bucket: &'static str) -> Bucket<Text> {
+    Bucket::new(bucket)
+}
 
 /// What the engine keeps of entities between calls: nothing that is not on disk or in the store too.
 #[derive(Default)]
@@ -89,17 +97,25 @@ pub(super) struct State {
 
 impl State {
     fn read(tx: &dyn ReadTx) -> Result<Self> {
-        let bytes = tx.get(STATE, "at")?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let (n, of) = text.split_once(' ').unwrap_or_default();
-        Ok(Self {
-            n: n.parse().unwrap_or_default(),
-            of: of.to_owned(),
-        })
+        Ok(STATES.get_readable(tx, AT)?.unwrap_or_default())
     }
 
     fn write(&self, tx: &mut Tx<'_>) -> Result<()> {
-        tx.set(STATE, "at", format!("{} {}", self.n, self.of).as_bytes())
+        STATES.set(tx, AT, self)
+    }
+}
+
+impl Kept for State {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        Ok(format!("{} {}", self.n, self.of).into_bytes())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (n, of) = std::str::from_utf8(bytes).ok()?.split_once(' ')?;
+        Some(Self {
+            n: n.parse().ok()?,
+            of: of.to_owned(),
+        })
     }
 }
 
@@ -462,13 +478,13 @@ fn batches<T>(mut all: Vec<T>) -> impl Iterator<Item = Vec<T>> {
 fn finish(tx: &mut Tx<'_>, gone: &[String], tally: &Tally) -> Result<()> {
     tally.write(tx)?;
     gone.iter().try_for_each(|path| {
-        tx.unset(STATED, path)?;
-        tx.unset(NOTES, path)
+        STATED.unset(tx, path)?;
+        lines(NOTES).unset(tx, path)
     })
 }
 
 fn put_stated(tx: &mut Tx<'_>, batch: Vec<(String, Stated)>) -> Result<()> {
     batch
         .iter()
-        .try_for_each(|(path, stated)| tx.set(STATED, path, &stated.to_bytes()?))
+        .try_for_each(|(path, stated)| STATED.set(tx, path, stated))
 }

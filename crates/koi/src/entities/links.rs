@@ -1,7 +1,7 @@
 //! The edges that the graph should have, and those that the store does not have yet.
 
 use super::incremental::Graph;
-use super::index::{EDGES, NOTES, digest, path_of};
+use super::index::{EDGES, NOTES, digest, lines, path_of};
 use super::{BY_ENTITIES, DESCRIBES, MENTIONS, VAULT};
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{NodeId, Result};
@@ -216,8 +216,9 @@ fn edge(src: NodeId, rel: &str, dst: NodeId, props: Map<String, Value>) -> Optio
 pub(super) fn put_links(tx: &mut Tx<'_>, batch: Vec<Drafts>) -> Result<()> {
     let mut written = Written::default();
     for it in batch {
-        let before = tx.get(it.bucket, &it.key)?;
-        if !it.differ(before.as_deref().and_then(|it| str::from_utf8(it).ok())) {
+        let digests = lines(it.bucket);
+        let before = digests.get_readable(&**tx, &it.key)?;
+        if !it.differ(before.as_ref().map(|it| it.0.as_str())) {
             continue;
         }
         // A note that was removed meanwhile takes its links with it.
@@ -226,9 +227,9 @@ pub(super) fn put_links(tx: &mut Tx<'_>, batch: Vec<Drafts>) -> Result<()> {
             edges::reconcile(tx, it.node, BY_ENTITIES, it.wanted, &mut written)?;
         }
         match it.digest {
-            Some(digest) if is_there => tx.set(it.bucket, &it.key, digest.as_bytes())?,
+            Some(digest) if is_there => digests.set(tx, &it.key, &digest.into())?,
             Some(_) => {}
-            None => tx.unset(it.bucket, &it.key)?,
+            None => digests.unset(tx, &it.key)?,
         }
     }
     if written.is_any() {

@@ -60,10 +60,9 @@ impl Live {
         of: String,
     ) -> Result<(Self, Vec<(String, Stated)>)> {
         let mut graph = Graph::new(Arc::clone(ontology));
-        let mut known: HashMap<String, Stated> = HashMap::new();
-        for (path, bytes) in tx.list(STATED)? {
-            known.insert(path, Stated::from_bytes(&bytes).unwrap_or_default());
-        }
+        // A row of another version is none: the note is read again.
+        let known = STATED.list_readable(tx)?.into_iter();
+        let mut known: HashMap<String, Stated> = known.collect();
         let mut stated = Vec::new();
         for doc in &library.docs {
             let path = path_of(doc);
@@ -125,8 +124,7 @@ impl Live {
         for path in &paths {
             let now = match library.note(path) {
                 Some(doc) => {
-                    let before = tx.get(STATED, path)?;
-                    let before = before.and_then(|it| Stated::from_bytes(&it));
+                    let before = STATED.get_readable(tx, path)?;
                     stated_by(tx, ontology, version, doc, before)?
                 }
                 None => None,

@@ -88,9 +88,14 @@ const DESCRIBES: &str = "describes";
 /// separate passage, so that a model has embedded the name alone.
 pub fn passages_of(node: &Node) -> Vec<Passage> {
     let names = std::iter::once(node.title.as_str()).chain(aliases(node));
-    let mut all = passages(&names.collect::<Vec<_>>().join(" "), &node.title);
-    if !node.body.is_empty() {
-        for mut passage in passages("", &node.body) {
+    passages_of_names(&names.collect::<Vec<_>>(), &node.title, &node.body)
+}
+
+/// The passages of an entity with these names, of which the title is one.
+fn passages_of_names(names: &[&str], title: &str, body: &str) -> Vec<Passage> {
+    let mut all = passages(&names.join(" "), title);
+    if !body.is_empty() {
+        for mut passage in passages("", body) {
             passage.n = u32::try_from(all.len()).unwrap_or(u32::MAX);
             all.push(passage);
         }

@@ -1,7 +1,7 @@
 //! The state of the notes about entities: read from the vault, or registered by another client.
 
 use super::VAULT;
-use super::said::{SAID, Settled, note_key};
+use super::said::{SAID, note_key};
 use crate::Koi;
 use kenning_core::{Kind, Result};
 use kenning_kernel::{Caller, Scope};
@@ -45,9 +45,8 @@ impl Koi {
                     });
                     continue;
                 }
-                let said = tx.get(SAID, &note_key(path))?.unwrap_or_default();
-                let said: Settled = serde_json::from_slice(&said).unwrap_or_default();
-                let note = said.note.unwrap_or_default();
+                let said = SAID.get_readable(tx, &note_key(path))?;
+                let note = said.and_then(|it| it.note).unwrap_or_default();
                 states.push(NoteState {
                     status: "registered",
                     content_hash: note.content_hash,

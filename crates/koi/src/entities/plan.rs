@@ -1,13 +1,14 @@
 //! How the store differs from the graph that all statements make.
 
 use super::incremental::Graph;
-use super::index::{EDGES, NODES, NOTES, STATED, State, path_of};
+use super::index::{EDGES, NODES, NOTES, STATED, State, lines, path_of};
 use super::links::{Links, document_key, document_of_key};
 use super::live::Followed;
 use super::put::digest_of;
 use super::stated::Stated;
 use super::view::Tally;
 use kenning_core::{NodeId, Result};
+use kenning_kernel::{Bucket, Text};
 use kenning_kg::Library;
 use kenning_store::ReadTx;
 use std::collections::{BTreeSet, HashMap};
@@ -46,7 +47,7 @@ impl Plan {
             ..Self::default()
         };
         let mut digests = HashMap::new();
-        for (uri, row) in texts(tx, NODES)? {
+        for (uri, row) in texts(tx, &NODES)? {
             let Some((digest, node)) = entity_row(&row) else {
                 continue;
             };
@@ -70,7 +71,7 @@ impl Plan {
             }
             plan.links.push(Links::of_thing(graph, uri));
         }
-        let notes = texts(tx, NOTES)?;
+        let notes = texts(tx, &lines(NOTES))?;
         for doc in &library.docs {
             plan.links.push(Links::of_note(graph, library, doc));
         }
@@ -81,7 +82,7 @@ impl Plan {
         let others = documents.iter().filter(|it| !is_note(it));
         plan.links
             .extend(others.map(|it| Links::of_document(graph, *it)));
-        let stated = tx.list(STATED)?.into_iter().map(|it| it.0);
+        let stated = STATED.keys(tx)?.into_iter();
         let gone: BTreeSet<String> = stated
             .chain(notes.keys().cloned())
             .filter(|key| match document_of_key(key) {
@@ -90,7 +91,7 @@ impl Plan {
             })
             .collect();
         plan.gone_notes = gone.into_iter().collect();
-        plan.written = Some((texts(tx, EDGES)?, notes));
+        plan.written = Some((texts(tx, &lines(EDGES))?, notes));
         Ok(plan)
     }
 
@@ -114,7 +115,7 @@ impl Plan {
             ..Self::default()
         };
         for uri in &changes.things {
-            let row = text(tx, NODES, uri)?;
+            let row = text(tx, &NODES, uri)?;
             let row = row.as_deref().and_then(entity_row);
             match (graph.thing(uri), row) {
                 (Some(thing), row) => {
@@ -160,7 +161,7 @@ impl Plan {
         let mut nodes = HashMap::new();
         for uri in plan.links.iter().flat_map(Links::uris) {
             if !nodes.contains_key(uri)
-                && let Some(row) = text(tx, NODES, uri)?
+                && let Some(row) = text(tx, &NODES, uri)?
                 && let Some((_, node)) = entity_row(&row)
             {
                 nodes.insert(uri.to_owned(), node);
@@ -180,13 +181,11 @@ fn entity_row(row: &str) -> Option<(&str, NodeId)> {
     Some((digest, node.parse().ok()?))
 }
 
-fn text(tx: &dyn ReadTx, bucket: &str, key: &str) -> Result<Option<String>> {
-    let bytes = tx.get(bucket, key)?;
-    Ok(bytes.map(|it| String::from_utf8_lossy(&it).into_owned()))
+fn text(tx: &dyn ReadTx, bucket: &Bucket<Text>, key: &str) -> Result<Option<String>> {
+    Ok(bucket.get_readable(tx, key)?.map(|it| it.0))
 }
 
-fn texts(tx: &dyn ReadTx, bucket: &str) -> Result<HashMap<String, String>> {
-    let rows = tx.list(bucket)?.into_iter();
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-    Ok(rows.map(|(key, bytes)| (key, text(bytes))).collect())
+fn texts(tx: &dyn ReadTx, bucket: &Bucket<Text>) -> Result<HashMap<String, String>> {
+    let rows = bucket.list_readable(tx)?.into_iter();
+    Ok(rows.map(|(key, text)| (key, text.0)).collect())
 }

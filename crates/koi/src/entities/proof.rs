@@ -2,7 +2,7 @@
 //! graph is derived from them, so whoever could change one unseen could change the graph.
 
 use super::identity::{VETOES, merged_uris};
-use super::said::SAID;
+use super::said::SAID_BYTES;
 use kenning_core::{Hash, Result};
 use kenning_store::ReadTx;
 use serde_json::Value;
@@ -32,14 +32,14 @@ struct Told {
 pub fn faults(tx: &dyn ReadTx) -> Result<Vec<String>> {
     let told = told(tx)?;
     let mut faults = Vec::new();
-    let rows = tx.list(SAID)?.into_iter();
+    let rows = SAID_BYTES.list(tx)?.into_iter();
     let statements: BTreeMap<String, String> = rows
-        .map(|(key, bytes)| (key, Hash::of(&bytes).to_string()))
+        .map(|(key, bytes)| (key, Hash::of(&bytes.0).to_string()))
         .collect();
     differences("statement", &told.statements, &statements, &mut faults);
     let merged = merged_uris(tx)?;
     differences("merge", &told.merged, &merged, &mut faults);
-    let vetoes: BTreeSet<String> = tx.list(VETOES)?.into_iter().map(|it| it.0).collect();
+    let vetoes: BTreeSet<String> = VETOES.keys(tx)?.into_iter().collect();
     for it in told.vetoes.symmetric_difference(&vetoes) {
         let (uri, label) = it.split_once('\n').unwrap_or((it, ""));
         faults.push(format!(

@@ -1,11 +1,11 @@
 //! Entities as nodes, and the rows by which their names are found.
 
 use super::incremental::Graph;
-use super::index::{ALIAS, EDGES, EXACT, NODES, RID, SOUND, digest};
+use super::index::{ALIAS, EDGES, EXACT, NODES, RID, SOUND, digest, lines};
 use super::view::note_recent;
 use super::wanted::Thing;
-use super::{aliases, kind, passages_of};
-use kenning_audit::{Draft, Tx};
+use super::{aliases, kind, passages_of_names};
+use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Kind, NodeId, Result};
 use kenning_entities::names::{alias_key, network_rid, normalized};
 use kenning_store::{Node, ReadTx, When};
@@ -20,6 +20,8 @@ pub(super) struct ThingToPut {
     uri: String,
     digest: String,
     draft: Draft,
+    /// Cut and hashed before the transaction that puts them.
+    passages: Passages,
     names: Vec<String>,
     merged: Vec<String>,
     /// URIs that were merged into it and are not any more.
@@ -57,12 +59,16 @@ impl ThingToPut {
         keys.extend(before.iter().flat_map(keys_of_node));
         let unmerged = before.iter().flat_map(merged);
         let unmerged = unmerged.filter(|it| !thing.merged.iter().any(|now| now == it));
+        let draft = draft(uri, &thing, sound);
+        let called: Vec<&str> = names.clone().map(String::as_str).collect();
+        let passages = passages_of_names(&called, &draft.title, &draft.body);
         Ok(Self {
+            passages: passages.into(),
             names: names.cloned().collect(),
             unmerged: unmerged.map(ToOwned::to_owned).collect(),
             found: found(graph, keys),
             is_new: before.is_none(),
-            draft: draft(uri, &thing, sound),
+            draft,
             merged: thing.merged,
             uri: uri.to_owned(),
             digest,
@@ -93,7 +99,7 @@ pub(super) fn put_things(
     for it in batch {
         let node = tx.put_node(it.draft)?;
         if node.updated == tx.now() {
-            tx.put_passages(node.id, &passages_of(&node))?;
+            tx.put_hashed_passages(node.id, &it.passages)?;
             tx.put_names(node.id, &it.names)?;
             let kind = if it.is_new {
                 "EntityAdded"
@@ -106,16 +112,16 @@ pub(super) fn put_things(
             }
         }
         put_found(tx, &it.found)?;
-        tx.set(RID, &rid(&node), it.uri.as_bytes())?;
-        // A URI that was merged into another leads there, like a RID.
+        RID.set(tx, &rid(&node), &it.uri.as_str().into())?;
+        // A URI that was merged into another leads there, like a name among federated nodes.
         for merged in &it.unmerged {
             unset_merged(tx, merged, &it.uri)?;
         }
         for merged in &it.merged {
-            tx.set(RID, merged, it.uri.as_bytes())?;
+            RID.set(tx, merged, &it.uri.as_str().into())?;
         }
         let row = format!("{} {}", it.digest, node.id);
-        tx.set(NODES, &it.uri, row.as_bytes())?;
+        NODES.set(tx, &it.uri, &row.into())?;
         put.insert(it.uri, node.id);
     }
     note_recent(tx, &new)?;
@@ -125,16 +131,16 @@ pub(super) fn put_things(
 pub(super) fn remove_things(tx: &mut Tx<'_>, batch: Vec<ThingToRemove>) -> Result<()> {
     for it in batch {
         let uri = &it.uri;
-        tx.unset(NODES, uri)?;
-        tx.unset(EDGES, uri)?;
+        NODES.unset(tx, uri)?;
+        lines(EDGES).unset(tx, uri)?;
         let Some(node) = it.node else {
             continue;
         };
         put_found(tx, &it.found)?;
         match &it.into {
-            // A merged entity is found by every name of it.
-            Some(into) => tx.set(RID, &rid(&node), into.as_bytes())?,
-            None => tx.unset(RID, &rid(&node))?,
+            // Who was merged leads on by every name.
+            Some(into) => RID.set(tx, &rid(&node), &into.as_str().into())?,
+            None => RID.unset(tx, &rid(&node))?,
         }
         for merged in merged(&node) {
             unset_merged(tx, merged, uri)?;
@@ -156,8 +162,8 @@ pub(super) fn merged(node: &Node) -> impl Iterator<Item = &str> {
 }
 
 fn unset_merged(tx: &mut Tx<'_>, merged: &str, into: &str) -> Result<()> {
-    match tx.get(RID, merged)? {
-        Some(bytes) if bytes == into.as_bytes() => tx.unset(RID, merged),
+    match RID.get_readable(&**tx, merged)? {
+        Some(leads) if leads.0 == into => RID.unset(tx, merged),
         _ => Ok(()),
     }
 }
@@ -240,10 +246,8 @@ fn found(graph: &Graph, keys: BTreeSet<(&'static str, String)>) -> Vec<Found> {
 }
 
 fn put_found(tx: &mut Tx<'_>, found: &[Found]) -> Result<()> {
-    found
-        .iter()
-        .try_for_each(|(bucket, key, lines)| match lines {
-            Some(lines) => tx.set(bucket, key, lines.as_bytes()),
-            None => tx.unset(bucket, key),
-        })
+    found.iter().try_for_each(|(bucket, key, uris)| match uris {
+        Some(uris) => lines(bucket).set(tx, key, &uris.as_str().into()),
+        None => lines(bucket).unset(tx, key),
+    })
 }

@@ -114,8 +114,7 @@ impl Koi {
         let before = self
             .kernel
             .log()
-            .read(space, |tx| tx.get(SAID, &note_key(&path)))?;
-        let before = before.and_then(|it| serde_json::from_slice::<Settled>(&it).ok());
+            .read(space, |tx| SAID.get_readable(tx, &note_key(&path)))?;
         let before = before.and_then(|it| it.note);
         if note.content_hash.is_none() {
             note.content_hash = before.as_ref().and_then(|it| it.content_hash.clone());
@@ -152,9 +151,9 @@ impl Koi {
                 |it: &kenning_store::Edge| (it.rel.clone(), it.src.min(it.dst), it.src.max(it.dst));
             let stored: BTreeSet<_> = all.iter().filter(is_said).map(ends).collect();
             let n_stored = stored.len();
-            let bytes = tx.get(SAID, &note_key(&path))?.unwrap_or_default();
-            let said: Settled = serde_json::from_slice(&bytes).unwrap_or_default();
-            let n_said = said.note.map_or(0, |it| it.stated.says.len());
+            let said = SAID.get_readable(tx, &note_key(&path))?;
+            let note = said.and_then(|it| it.note);
+            let n_said = note.map_or(0, |it| it.stated.says.len());
             Ok(SyncedRelationships {
                 uri: registered.canonical_uri.clone(),
                 n_stored,

@@ -1,7 +1,7 @@
 //! Which entity a label means, by what is in the store.
 
 use super::identity::is_vetoed;
-use super::index::{ALIAS, EXACT, RID, SOUND};
+use super::index::{ALIAS, EXACT, RID, SOUND, lines};
 use super::spelling::SIMILARITY_MIN;
 use super::{DESCRIBES, MENTIONS, VAULT, aliases, kind};
 use crate::Koi;
@@ -11,7 +11,7 @@ use kenning_entities::resolve::{
     Candidates, Companion, Context, Entity, Query, Resolution, resolve,
 };
 use kenning_kernel::search::Question;
-use kenning_kernel::{Caller, Kernel, Scope};
+use kenning_kernel::{Caller, Kernel, Scope, Text};
 use kenning_search::Filter;
 use kenning_store::{EdgeFilter, Node, ReadTx, When};
 use std::cell::RefCell;
@@ -216,10 +216,9 @@ pub(super) fn by_uri(tx: &dyn ReadTx, uri: &str) -> Result<Option<Node>> {
     if let Some(node) = tx.node_by_key("", Kind::Entity, uri, When::Now)? {
         return Ok(Some(node));
     }
-    let Some(bytes) = tx.get(RID, uri)? else {
+    let Some(Text(uri)) = RID.get_readable(tx, uri)? else {
         return Ok(None);
     };
-    let uri = String::from_utf8_lossy(&bytes);
     tx.node_by_key("", Kind::Entity, &uri, When::Now)
 }
 
@@ -296,10 +295,10 @@ struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    fn listed(&self, bucket: &str, key: &str) -> Result<Vec<Entity>> {
-        let lines = self.tx.get(bucket, key)?.unwrap_or_default();
+    fn listed(&self, bucket: &'static str, key: &str) -> Result<Vec<Entity>> {
+        let uris = lines(bucket).get_readable(self.tx, key)?;
         let mut found = Vec::new();
-        for uri in String::from_utf8_lossy(&lines).lines() {
+        for uri in uris.unwrap_or_default().0.lines() {
             let node = self.tx.node_by_key("", Kind::Entity, uri, When::Now)?;
             found.extend(node.as_ref().map(entity));
         }

@@ -5,7 +5,7 @@
 //! follows from all statements (`wanted`), so one that is taken back leaves nothing behind.
 
 use super::identity::{NewMerge, put_merge};
-use super::index::SAID_COUNT;
+use super::index::{COUNTS, SAID_COUNT};
 use super::proof;
 use super::resolve::by_uri;
 use super::stated::{Stated, is_name};
@@ -14,7 +14,7 @@ use crate::inert::line as inert_line;
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, NodeId, Result};
 use kenning_entities::names::{normalized, vault_path};
-use kenning_kernel::{Caller, NOTE_BYTES_MAX};
+use kenning_kernel::{Bucket, Caller, Kept, NOTE_BYTES_MAX, Raw};
 use kenning_search::passages;
 use kenning_store::{Node, ReadTx, When};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,9 @@ use serde_json::{Map, json};
 use std::collections::{BTreeMap, HashSet};
 
 /// Statements, by their source.
-pub(super) const SAID: &str = "entities/said";
+pub(super) const SAID: Bucket<Settled> = Bucket::new("entities/said");
+/// The same as they are kept: the log has the hash of each row.
+pub(super) const SAID_BYTES: Bucket<Raw> = Bucket::new("entities/said");
 
 /// The source of imports, unless a relationship names its own.
 pub(super) const IMPORT: &str = "import";
@@ -289,10 +291,9 @@ impl Settled {
 
 /// Stores a statement, in place of the earlier one of the same source.
 pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
-    let bytes = serde_json::to_vec(settled)
-        .map_err(|error| Error::internal("a statement cannot be serialized").because(error))?;
+    let bytes = Kept::to_bytes(settled)?;
     let (key, hash) = (settled.key(), Hash::of(&bytes).to_string());
-    tx.set(SAID, &key, &bytes)?;
+    SAID_BYTES.set(tx, &key, &Raw(bytes))?;
     tx.record(proof::KEPT, json!({ "key": key, "hash": hash }))?;
     for merge in &settled.merges {
         put_merge(tx, merge)?;
@@ -302,7 +303,7 @@ pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
 
 /// Removes the statement of a source.
 pub(super) fn unset_said(tx: &mut Tx<'_>, key: &str) -> Result<()> {
-    tx.unset(SAID, key)?;
+    SAID.unset(tx, key)?;
     tx.record(proof::DROPPED, json!({ "key": key }))?;
     count_said(tx)
 }
@@ -330,21 +331,17 @@ pub(super) fn import_key(name: &str) -> String {
 /// Tells every process that statements have changed.
 pub(super) fn count_said(tx: &mut Tx<'_>) -> Result<()> {
     let n = said_count(&**tx)?;
-    let (bucket, key) = SAID_COUNT;
-    tx.set(bucket, key, (n + 1).to_string().as_bytes())
+    COUNTS.set(tx, SAID_COUNT, &(n + 1))
 }
 
 /// How often statements have changed.
 pub(super) fn said_count(tx: &dyn ReadTx) -> Result<u64> {
-    let (bucket, key) = SAID_COUNT;
-    let bytes = tx.get(bucket, key)?.unwrap_or_default();
-    Ok(String::from_utf8_lossy(&bytes).parse().unwrap_or_default())
+    Ok(COUNTS.get_readable(tx, SAID_COUNT)?.unwrap_or_default())
 }
 
 /// The names and URIs of all entities in a document's statement.
 pub(super) fn names_said(tx: &dyn ReadTx, rid: &str) -> Result<HashSet<String>> {
-    let bytes = tx.get(SAID, &document_key(rid))?;
-    let settled: Option<Settled> = bytes.and_then(|it| serde_json::from_slice(&it).ok());
+    let settled = SAID.get_readable(tx, &document_key(rid))?;
     let mut names = HashSet::new();
     if let Some(settled) = settled {
         for thing in settled.things {
@@ -362,8 +359,8 @@ pub(super) fn names_said(tx: &dyn ReadTx, rid: &str) -> Result<HashSet<String>> 
 /// All statements, by source.
 pub(super) fn all_said(tx: &dyn ReadTx) -> Result<BTreeMap<String, Settled>> {
     let mut all = BTreeMap::new();
-    for (rid, bytes) in tx.list(SAID)? {
-        let settled = settled_of(&rid, &bytes)?;
+    for (rid, bytes) in SAID_BYTES.list(tx)? {
+        let settled = settled_of(&rid, &bytes.0)?;
         all.insert(rid, settled);
     }
     Ok(all)
@@ -371,8 +368,8 @@ pub(super) fn all_said(tx: &dyn ReadTx) -> Result<BTreeMap<String, Settled>> {
 
 /// The statement of a source, if there is one.
 pub(super) fn said_by(tx: &dyn ReadTx, key: &str) -> Result<Option<Settled>> {
-    let bytes = tx.get(SAID, key)?;
-    bytes.map(|it| settled_of(key, &it)).transpose()
+    let bytes = SAID_BYTES.get(tx, key)?;
+    bytes.map(|it| settled_of(key, &it.0)).transpose()
 }
 
 fn settled_of(key: &str, bytes: &[u8]) -> Result<Settled> {
@@ -434,10 +431,8 @@ impl Koi {
         let is_text_kept = self.kernel.log().write_long(space, move |tx| {
             let (document, is_text_kept) = put_stated(tx, &rid, &settled.source, content)?;
             settled.is_of(document);
-            // Several calls may each send a part of one document.
-            if let Some(before) = tx.get(SAID, &document_key(&rid))?
-                && let Ok(before) = serde_json::from_slice(&before)
-            {
+            // Several calls may tell of one document, each a part.
+            if let Some(before) = SAID.get_readable(&**tx, &document_key(&rid))? {
                 settled.add(before);
             }
             put_said(tx, &settled)?;
@@ -468,12 +463,8 @@ impl Koi {
             let pieces = import_key(name);
             let own = [document_key(&source), note_key(&source)];
             let is_meant = |it: &String| own.contains(it) || it.starts_with(&pieces);
-            let keys: Vec<String> = tx
-                .list(SAID)?
-                .into_iter()
-                .map(|it| it.0)
-                .filter(is_meant)
-                .collect();
+            let keys = SAID.keys(&**tx)?.into_iter().filter(is_meant);
+            let keys: Vec<String> = keys.collect();
             if keys.is_empty() {
                 return Err(Error::not_found("statement", source).hint(
                     "give a document's name, a registered note's path or an import's name, as `source_rid` shows it",

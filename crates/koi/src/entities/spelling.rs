@@ -9,7 +9,9 @@ use super::aliases;
 use super::index::{NODES, graph_state};
 use kenning_audit::Log;
 use kenning_core::{Kind, NodeId, Result, Space};
-use kenning_kernel::later::{Later, contained};
+use kenning_kernel::Text;
+use kenning_kernel::later::Later;
+use kenning_kernel::worker::contained;
 use kenning_search::Recent;
 use kenning_store::names::packed_keys;
 use kenning_store::{Node, NodeFilter, ReadTx, When};
@@ -101,10 +103,10 @@ fn entities() -> NodeFilter {
 
 fn read(log: &Log, space: &Space, before: Option<&Names>) -> Result<Names> {
     log.read(space, |tx| {
-        let rows: HashMap<String, Vec<u8>> = tx.list(NODES)?.into_iter().collect();
+        let rows: HashMap<String, Text> = NODES.list_readable(tx)?.into_iter().collect();
         let of = graph_state(tx)?;
         if let Some(before) = before {
-            let is_changed = |it: &(&String, &Vec<u8>)| before.rows.get(it.0) != Some(it.1);
+            let is_changed = |it: &(&String, &Text)| before.rows.get(it.0) != Some(it.1);
             let changed: Vec<&String> = rows.iter().filter(is_changed).map(|it| it.0).collect();
             let gone: Vec<&String> = before
                 .rows
@@ -145,7 +147,7 @@ fn read(log: &Log, space: &Space, before: Option<&Names>) -> Result<Names> {
 struct Names {
     of: u64,
     /// What was written of each entity, by its URI.
-    rows: HashMap<String, Vec<u8>>,
+    rows: HashMap<String, Text>,
     names: Vec<Name>,
     by_uri: HashMap<String, Vec<u32>>,
     by_key: HashMap<u64, Vec<u32>>,

@@ -1,6 +1,5 @@
 //! The statements of one note: its entity, and the entity's relationships.
 
-use kenning_core::{Error, Result};
 use kenning_entities::names::{alias_key, composed, entity_uri, normalized};
 use kenning_entities::ontology::{Direction, Ontology, values};
 use kenning_store::Node;
@@ -101,17 +100,6 @@ impl Stated {
             says: says.collect(),
             about: Some(about),
         }
-    }
-
-    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
-        serde_json::to_vec(self).map_err(|error| {
-            Error::internal("the statements of a note cannot be serialized").because(error)
-        })
-    }
-
-    /// `None` for another version: the note is read again.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
     }
 }
 

@@ -3,14 +3,14 @@
 //! Counts are written with the graph, so that asking for them reads one row.
 
 use super::incremental::Graph;
-use super::index::STATE;
+use super::index::{STATE, lines};
 use super::neighborhood::EntityDocument;
 use super::{aliases, kind};
 use crate::Koi;
 use kenning_audit::Tx;
-use kenning_core::{Error, Kind, Result};
+use kenning_core::{Kind, Result};
 use kenning_kernel::paging::Page;
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Bucket, Caller, Scope, Text};
 use kenning_store::{Node, NodeFilter, ReadTx, When};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,6 +89,8 @@ pub struct RelationshipStats {
     pub top_pending: Vec<PendingRelationship>,
 }
 
+const TALLY: Bucket<Tally> = Bucket::new(STATE);
+
 /// What is counted when the graph is written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Tally {
@@ -110,16 +112,11 @@ impl Tally {
     }
 
     pub(super) fn write(&self, tx: &mut Tx<'_>) -> Result<()> {
-        let bytes = serde_json::to_vec(self)
-            .map_err(|error| Error::internal("counts cannot be serialized").because(error))?;
-        tx.set(STATE, "tally", &bytes)
+        TALLY.set(tx, "tally", self)
     }
 
     fn read(tx: &dyn ReadTx) -> Result<Self> {
-        let bytes = tx.get(STATE, "tally")?;
-        Ok(bytes
-            .and_then(|it| serde_json::from_slice(&it).ok())
-            .unwrap_or_default())
+        Ok(TALLY.get_readable(tx, "tally")?.unwrap_or_default())
     }
 }
 
@@ -235,8 +232,7 @@ fn recent(tx: &dyn ReadTx) -> Result<Vec<EntityView>> {
 }
 
 fn recent_uris(tx: &dyn ReadTx) -> Result<Vec<String>> {
-    let bytes = tx.get(STATE, "recent")?.unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
+    let Text(text) = lines(STATE).get_readable(tx, "recent")?.unwrap_or_default();
     Ok(text.lines().map(ToOwned::to_owned).collect())
 }
 
@@ -254,7 +250,7 @@ pub(super) fn note_recent(tx: &mut Tx<'_>, new: &[String]) -> Result<()> {
         .map(String::as_str)
         .take(RECENT)
         .collect();
-    tx.set(STATE, "recent", all.join("\n").as_bytes())
+    lines(STATE).set(tx, "recent", &all.join("\n").into())
 }
 
 pub(super) fn view(node: &Node) -> EntityView {

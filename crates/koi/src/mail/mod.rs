@@ -13,7 +13,7 @@ mod message;
 use crate::Koi;
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Error, Hash, Kind, Result, Space};
-use kenning_kernel::{Caller, Principal};
+use kenning_kernel::{Bucket, Caller, Principal, Text};
 use kenning_search::passages;
 use kenning_store::When;
 use kenning_vault::{Dir, Stamp};
@@ -27,10 +27,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How far each mailbox was read.
-const MAILBOXES: &str = "mail.mailboxes";
-/// How many copies of a message there are, by its document.
-const COPIES: &str = "mail.copies";
-/// At most this many messages are written together …
+const MAILBOXES: Bucket<State> = Bucket::new("mail.mailboxes");
+/// How often a message is there, by the name of its document.
+const COPIES: Bucket<u64> = Bucket::new("mail.copies");
+/// So many messages are written together, at most …
 const BATCH: usize = 100;
 /// … and this many bytes of them.
 const BATCH_BYTES: usize = 8 << 20;
@@ -201,11 +201,9 @@ fn open(path: &std::path::Path) -> Result<(Dir, Vec<Mailbox>)> {
 }
 
 /// The bucket of a mailbox's messages: which document each is.
-fn messages_of(mailbox: &str) -> String {
-    format!(
-        "mail.messages.{}",
-        &Hash::of(mailbox.as_bytes()).to_string()[..32]
-    )
+fn messages_of(mailbox: &str) -> Bucket<Text> {
+    let hash = Hash::of(mailbox.as_bytes()).to_string();
+    Bucket::named(format!("mail.messages.{}", &hash[..32]))
 }
 
 impl Reading<'_> {
@@ -220,17 +218,19 @@ impl Reading<'_> {
     }
 
     fn run(&mut self, did: &str, mailboxes: &[Mailbox]) -> Result<()> {
-        let known = self
-            .engine
-            .kernel
-            .log()
-            .read(self.space(), |tx| tx.list(MAILBOXES))?;
-        let mut known: BTreeMap<String, Vec<u8>> = known.into_iter().collect();
+        let known = self.engine.kernel.log().read(self.space(), |tx| {
+            let mut known = BTreeMap::new();
+            for name in MAILBOXES.keys(tx)? {
+                let state = MAILBOXES.get_readable(tx, &name)?;
+                known.insert(name, state);
+            }
+            Ok(known)
+        });
+        let mut known: BTreeMap<String, Option<State>> = known?;
         self.done.is_complete = true;
         for mailbox in mailboxes {
             let name = format!("{}{}", self.root, mailbox.name());
-            let state = known.remove(&name);
-            let state = state.and_then(|it| serde_json::from_slice(&it).ok());
+            let state = known.remove(&name).flatten();
             let read = match mailbox {
                 Mailbox::Mbox(file) => self.mbox(&name, file, state.unwrap_or_default()),
                 Mailbox::Maildir(folder) => self.maildir(&name, folder),
@@ -266,7 +266,7 @@ impl Reading<'_> {
             self.engine
                 .kernel
                 .log()
-                .write(&space, move |tx| tx.unset(MAILBOXES, &gone))?;
+                .write(&space, move |tx| MAILBOXES.unset(tx, &gone))?;
         }
         Ok(())
     }
@@ -276,12 +276,8 @@ impl Reading<'_> {
             .engine
             .kernel
             .log()
-            .read(self.space(), |tx| tx.list(&messages_of(mailbox)))?;
-        let text = |it: Vec<u8>| String::from_utf8_lossy(&it).into_owned();
-        Ok(rows
-            .into_iter()
-            .map(|(name, key)| (name, text(key)))
-            .collect())
+            .read(self.space(), |tx| messages_of(mailbox).list_readable(tx))?;
+        Ok(rows.into_iter().map(|(name, key)| (name, key.0)).collect())
     }
 
     fn mbox(&mut self, name: &str, file: &str, state: State) -> Result<()> {
@@ -433,14 +429,12 @@ impl Reading<'_> {
             .strip_prefix(&self.root)
             .unwrap_or_default()
             .to_owned();
-        let state = state.map(|it| serde_json::to_vec(&it)).transpose();
-        let state =
-            state.map_err(|it| Error::internal("a row cannot be serialized").because(it))?;
         let is_noted = self
             .engine
             .kernel
             .log()
-            .read(&space, |tx| Ok(tx.get(MAILBOXES, &mailbox)? == state))?;
+            .read(&space, |tx| MAILBOXES.get_readable(tx, &mailbox))?
+            == state;
         if gone.is_empty() && new.is_empty() && (is_noted || state.is_none()) {
             return Ok(());
         }
@@ -455,9 +449,9 @@ impl Reading<'_> {
             let bucket = messages_of(&mailbox);
             let mut done = MailRead::default();
             for row in gone {
-                if let Some(key) = tx.get(&bucket, &row)? {
-                    tx.unset(&bucket, &row)?;
-                    done.removed += u64::from(release(tx, &String::from_utf8_lossy(&key))?);
+                if let Some(Text(key)) = bucket.get_readable(&**tx, &row)? {
+                    bucket.unset(tx, &row)?;
+                    done.removed += u64::from(release(tx, &key)?);
                 }
             }
             for (row, message, passages) in new {
@@ -472,10 +466,10 @@ impl Reading<'_> {
                         String::new()
                     }
                 };
-                tx.set(&bucket, &row, key.as_bytes())?;
+                bucket.set(tx, &row, &key.into())?;
             }
             if let Some(state) = state {
-                tx.set(MAILBOXES, &mailbox, &state)?;
+                MAILBOXES.set(tx, &mailbox, &state)?;
             }
             Ok(done)
         })?;
@@ -491,9 +485,7 @@ fn short(stamp: &Stamp) -> (u64, i64, u64) {
 }
 
 fn copies(tx: &Tx<'_>, key: &str) -> Result<u64> {
-    let n = tx.get(COPIES, key)?;
-    Ok(n.and_then(|it| String::from_utf8(it).ok()?.parse().ok())
-        .unwrap_or(0))
+    Ok(COPIES.get_readable(&**tx, key)?.unwrap_or(0))
 }
 
 /// A message is found by who wrote it, too.
@@ -520,7 +512,7 @@ fn put(
         known = tx.node_by_key("", Kind::Document, &key, When::Now)?;
     }
     let n = copies(tx, &key)?;
-    tx.set(COPIES, &key, (n + 1).to_string().as_bytes())?;
+    COPIES.set(tx, &key, &(n + 1))?;
     if known.is_some() {
         return Ok((key, false));
     }
@@ -561,10 +553,10 @@ fn release(tx: &mut Tx<'_>, key: &str) -> Result<bool> {
     }
     let n = copies(tx, key)?.saturating_sub(1);
     if n > 0 {
-        tx.set(COPIES, key, n.to_string().as_bytes())?;
+        COPIES.set(tx, key, &n)?;
         return Ok(false);
     }
-    tx.unset(COPIES, key)?;
+    COPIES.unset(tx, key)?;
     let Some(node) = tx.node_by_key("", Kind::Document, key, When::Now)? else {
         return Ok(false);
     };

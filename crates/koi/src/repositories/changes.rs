@@ -1,5 +1,6 @@
 //! What a scan changes: which files are read, moved and removed, and the documents they become.
 
+use super::code::{self, Prepared};
 use super::git::Git;
 use super::record::{Known, Repository};
 use super::scan::{LOOK_WALL, bounds};
@@ -32,6 +33,8 @@ pub(super) struct Reading {
     /// `None` if it is not text.
     pub(super) text: Option<String>,
     pub(super) passages: Passages,
+    /// Its symbols, if it is read for them.
+    pub(super) code: Option<Prepared>,
     /// The document of the renamed file.
     pub(super) from: Option<(String, NodeId)>,
 }
@@ -101,6 +104,7 @@ pub(super) fn batches<T>(all: Vec<(Blob, T)>) -> impl Iterator<Item = Vec<(Blob,
 /// The contents of a batch, out of the objects and not out of files.
 pub(super) fn read(
     git: &Git<'_>,
+    repository: &Repository,
     batch: Vec<(Blob, Option<(String, NodeId)>)>,
 ) -> Result<Vec<Reading>> {
     let mut wanted = String::new();
@@ -121,20 +125,51 @@ pub(super) fn read(
                 .hint("scan again; if that does not help, look at the repository with `git fsck`"),
         );
     }
-    let readings = batch
+    let texts: Vec<_> = batch
         .into_iter()
         .zip(contents)
-        .map(|((blob, from), content)| {
-            let text = content.and_then(select::text);
-            let cut = text.as_deref().map(|it| passages(&blob.path, it).into());
-            Reading {
-                passages: cut.unwrap_or_default(),
-                text,
-                blob,
-                from,
-            }
-        });
-    Ok(readings.collect())
+        .map(|((blob, from), content)| (blob, from, content.and_then(select::text)))
+        .collect();
+    Ok(on_two_threads(texts, |(blob, from, text)| {
+        let cut = text.as_deref().map(|it| passages(&blob.path, it).into());
+        let code = text.as_deref();
+        let code = code.and_then(|it| code::prepare(repository, &blob.path, &blob.object, it));
+        Reading {
+            passages: cut.unwrap_or_default(),
+            code,
+            text,
+            blob,
+            from,
+        }
+    }))
+}
+
+/// Every second one on another thread: cutting and parsing is all that a scan waits for.
+fn on_two_threads<T: Send, U: Send>(all: Vec<T>, work: impl Fn(T) -> U + Sync) -> Vec<U> {
+    let (mut even, mut odd) = (Vec::new(), Vec::new());
+    for (n, it) in all.into_iter().enumerate() {
+        if n % 2 == 0 {
+            even.push(it)
+        } else {
+            odd.push(it)
+        }
+    }
+    let (even, odd) = std::thread::scope(|scope| {
+        let odd = scope.spawn(|| odd.into_iter().map(&work).collect::<Vec<U>>());
+        let even: Vec<U> = even.into_iter().map(&work).collect();
+        (even, odd.join())
+    });
+    let odd = match odd {
+        Ok(odd) => odd,
+        Err(panic) => std::panic::resume_unwind(panic),
+    };
+    let mut odd = odd.into_iter();
+    let mut joined = Vec::new();
+    for it in even {
+        joined.push(it);
+        joined.extend(odd.next());
+    }
+    joined
 }
 
 /// Makes a file's document what the file is.
@@ -148,13 +183,16 @@ pub(super) fn put(
         blob,
         text,
         from,
+        code,
         passages: cut,
     } = reading;
+    let from_path = from.as_ref().map(|it| it.0.clone());
     let bucket = repository.files();
     let key = repository.rid(&blob.path);
     let before = tx.node_by_key("", Kind::Document, &key, When::Now)?;
     let Some(text) = text else {
         if let Some(before) = before {
+            code::remove(tx, repository, &blob.path)?;
             tx.remove_node(before.id)?;
             record_event(
                 tx,
@@ -169,7 +207,7 @@ pub(super) fn put(
             object: blob.object,
             document: None,
         };
-        return tx.set(&bucket, &blob.path, &known.to_bytes());
+        return bucket.set(tx, &blob.path, &known);
     };
     let content_hash = hex::sha256(text.as_bytes())[..32].to_owned();
     let mut props = Map::new();
@@ -186,6 +224,23 @@ pub(super) fn put(
     ] {
         props.insert(name.to_owned(), value);
     }
+    for (name, value) in [
+        ("label", Value::from("File")),
+        ("name", name_of(&blob.path).into()),
+        ("file_path", blob.path.as_str().into()),
+    ] {
+        props.insert(name.to_owned(), value);
+    }
+    if let Some(language) = code.as_ref().and_then(|it| it.language) {
+        props.insert("language".to_owned(), language.as_str().into());
+    }
+    if let Some(gap) = code.as_ref().and_then(|it| it.gap.as_deref()) {
+        props.insert("gap".to_owned(), gap.into());
+    }
+    let n_symbols = code.as_ref().map_or(0, Prepared::n_symbols);
+    if n_symbols > 0 {
+        props.insert("code_entity_count".to_owned(), n_symbols.into());
+    }
     let draft = Draft {
         kind: Kind::Document,
         project: String::new(),
@@ -201,7 +256,7 @@ pub(super) fn put(
     let mut details = json!({ "content": content_hash });
     let moved = match from {
         Some((path, node)) if before.is_none() && tx.node(node, When::Now)?.is_some() => {
-            tx.unset(&bucket, &path)?;
+            bucket.unset(tx, &path)?;
             kind = "DocumentMoved";
             details["from"] = repository.rid(&path).into();
             Some(node)
@@ -217,11 +272,22 @@ pub(super) fn put(
         None => tx.put_node(draft)?,
     };
     tx.put_hashed_passages(node.id, &cut)?;
+    code::put(
+        tx,
+        repository,
+        &blob.path,
+        node.id,
+        code,
+        from_path.as_deref(),
+    )?;
+    if n_symbols > 0 {
+        details["symbols"] = n_symbols.into();
+    }
     let known = Known {
         object: blob.object,
         document: Some((node.id, cut.len() as u64)),
     };
-    tx.set(&bucket, &blob.path, &known.to_bytes())?;
+    bucket.set(tx, &blob.path, &known)?;
     details["nodeId"] = node.id.to_string().into();
     record_event(tx, kind, repository, &commit.sha, &blob.path, details)
 }
@@ -233,14 +299,19 @@ pub(super) fn remove(
     commit: &str,
     path: &str,
 ) -> Result<()> {
-    tx.unset(&repository.files(), path)?;
+    repository.files().unset(tx, path)?;
     let key = repository.rid(path);
+    code::remove(tx, repository, path)?;
     let Some(node) = tx.node_by_key("", Kind::Document, &key, When::Now)? else {
         return Ok(());
     };
     tx.remove_node(node.id)?;
     let details = json!({ "nodeId": node.id.to_string() });
     record_event(tx, "DocumentRemoved", repository, commit, path, details)
+}
+
+fn name_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |it| it.1)
 }
 
 pub(super) fn record_event(

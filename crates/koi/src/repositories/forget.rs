@@ -1,7 +1,7 @@
 //! Unregistering a repository, and its documents.
 
 use super::record::{self, Known, Repository};
-use super::{changes, scan};
+use super::{changes, code, scan};
 use crate::Koi;
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, NodeId, Result, Space};
@@ -161,13 +161,14 @@ fn conclude(
     for (path, known) in record::known(&**tx, repository)? {
         let is_document = u64::from(known.document.is_some());
         if keeps_documents {
-            tx.unset(&repository.files(), &path)?;
+            repository.files().unset(tx, &path)?;
             forgotten.n_kept += is_document;
         } else {
             changes::remove(tx, repository, "", &path)?;
             forgotten.n_removed += is_document;
         }
     }
+    code::forget(tx, repository)?;
     repository.unset(tx)?;
     let data = json!({
         "repoId": repository.id, "repo": repository.name, "url": repository.url,
@@ -194,7 +195,7 @@ pub(super) fn adopt_kept(tx: &mut Tx<'_>, repository: &Repository) -> Result<()>
             };
             let path = node.key.strip_prefix(&record::rid_prefix(&repository.name));
             if let Some(path) = path {
-                tx.set(&repository.files(), path, &known.to_bytes())?;
+                repository.files().set(tx, path, &known)?;
             }
         }
     }

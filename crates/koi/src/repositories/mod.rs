@@ -3,12 +3,14 @@
 //! Somebody registers one, by an address that `source` lets pass; `scan` reads its files through `git`,
 //! which `git` holds short, `branches` says which branch, and `select` which files are documents. A scan is a
 //! job (`jobs`): whoever asks for one waits a while, then is told how far it is. `record` is what the store
-//! knows of it all, and `forget` takes it out again.
+//! knows of it all, `code` makes a graph of their symbols, and `forget` takes it all out again.
 //!
 //! What a repository says is data: every document names the repository, the path and the commit it is of.
 
+mod admission;
 mod branches;
 mod changes;
+mod code;
 mod forget;
 mod git;
 mod jobs;
@@ -17,6 +19,7 @@ mod scan;
 mod select;
 mod source;
 
+pub use code::{CodeLink, CodeQuestion, CodeSymbol};
 pub use forget::ForgottenRepository;
 pub use record::ScanProgress;
 
@@ -48,6 +51,9 @@ pub struct RepositoryOptions {
     pub paths: Vec<PathBuf>,
     /// Hosts that may be asked although they are not of the public internet (`KENNING_REPO_HOSTS`).
     pub hosts: Vec<String>,
+    /// Repositories behind `https://` that an agent may register by scanning them (`KENNING_REPO_ALLOW`):
+    /// `owner/name`, `owner/*` or `https://host/owner/*`. Those in `paths` may be always.
+    pub allow: Vec<String>,
     /// How often a serving process scans each (`KENNING_REPO_INTERVAL`); zero for never.
     pub interval: Duration,
     /// How long a call waits for its scan.
@@ -59,6 +65,7 @@ impl Default for RepositoryOptions {
         Self {
             paths: Vec::new(),
             hosts: Vec::new(),
+            allow: Vec::new(),
             interval: Duration::from_secs(21_600),
             wait: Duration::from_secs(20),
         }
@@ -151,6 +158,12 @@ pub struct Scanned {
     pub files_removed: u64,
     /// Files that the repository has.
     pub total_files: u64,
+    /// Symbols of the files that were read: functions, types, constants …
+    pub n_symbols: u64,
+    /// Edges of the files whose references were resolved.
+    pub n_edges: u64,
+    /// Files whose references were resolved: those that changed, and those that depend on them.
+    pub n_resolved: u64,
 }
 
 /// The state of a repository's scan.
@@ -191,6 +204,10 @@ pub struct RepositoryView {
     pub commit: Option<String>,
     /// Files that it has.
     pub n_files: u64,
+    /// Symbols that it has.
+    pub n_symbols: u64,
+    /// Edges of its code.
+    pub n_edges: u64,
     /// Why the last scan failed, if it did.
     pub error: Option<String>,
     /// How far the scan is that goes on, here or elsewhere.
@@ -267,6 +284,9 @@ impl Koi {
                         tried_ms: None,
                         error: None,
                         n_scans: 0,
+                        n_symbols: 0,
+                        n_edges: 0,
+                        format: 0,
                     };
                     (repository, "added")
                 }
@@ -459,6 +479,8 @@ impl Koi {
                 status.repositories.push(RepositoryView {
                     id: repository.id,
                     n_files: known.len() as u64,
+                    n_symbols: repository.n_symbols,
+                    n_edges: repository.n_edges,
                     progress,
                     branch: repository.read_branch().cloned(),
                     name: repository.name,

@@ -1,8 +1,8 @@
 //! Repositories in the store: which there are, which files of each were read, and who scans them.
 
 use kenning_audit::Tx;
-use kenning_core::{Error, NodeId, Result};
-use kenning_kernel::{Bucket, Lease};
+use kenning_core::{NodeId, Result};
+use kenning_kernel::{Bucket, Kept, Lease};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ const COUNTER: Bucket<u64> = Bucket::new("repositories.counter");
 const LEASES: Bucket<ScanLease> = Bucket::new("repositories.leases");
 
 /// Changes whenever documents are made differently: then all are made again.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1_000 + kenning_code::FORMAT;
 
 /// A repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,15 @@ pub(super) struct Repository {
     /// How often it was scanned to the end.
     #[serde(default)]
     pub(super) n_scans: u64,
+    /// Symbols that it had then.
+    #[serde(default)]
+    pub(super) n_symbols: u64,
+    /// What they referred to.
+    #[serde(default)]
+    pub(super) n_edges: u64,
+    /// In which format its files, symbols and edges were made.
+    #[serde(default)]
+    pub(super) format: u32,
 }
 
 impl Repository {
@@ -53,9 +62,19 @@ impl Repository {
         self.branch.as_ref().or(self.default_branch.as_ref())
     }
 
+    /// Whether everything of a commit is in the store, as it would be made now.
+    pub(super) fn is_scanned(&self, commit: &str) -> bool {
+        self.commit.as_deref() == Some(commit) && self.format == FORMAT
+    }
+
+    pub(super) fn set_scanned(&mut self, commit: String) {
+        self.commit = Some(commit);
+        self.format = FORMAT;
+    }
+
     /// The bucket of its files.
-    pub(super) fn files(&self) -> String {
-        format!("repositories.files.{}", self.id)
+    pub(super) fn files(&self) -> Bucket<Known> {
+        Bucket::named(format!("repositories.files.{}", self.id))
     }
 
     /// What a document of it is called.
@@ -122,52 +141,40 @@ pub(super) struct Known {
     pub(super) document: Option<(NodeId, u64)>,
 }
 
-impl Known {
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+impl Kept for Known {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
         let object = &self.object;
-        match &self.document {
+        let row = match &self.document {
             Some((node, n_passages)) => format!("{FORMAT} {object} {node} {n_passages}"),
             None => format!("{FORMAT} {object}"),
-        }
-        .into_bytes()
+        };
+        Ok(row.into_bytes())
     }
 
-    /// The row, and whether the document was made as it would be now.
-    fn from_bytes(bytes: &[u8]) -> Option<(Self, bool)> {
+    /// A file whose document would be made otherwise now has no object, so that it differs from what there is.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let mut words = text.split(' ');
         let format: u32 = words.next()?.parse().ok()?;
-        let object = words.next()?.to_owned();
+        let object = words.next()?;
+        let object = if format == FORMAT { object } else { "" }.to_owned();
         let document = match (words.next(), words.next()) {
             (Some(node), Some(n)) => Some((node.parse().ok()?, n.parse().ok()?)),
             _ => None,
         };
-        Some((Self { object, document }, format == FORMAT))
+        Some(Self { object, document })
     }
 }
 
-/// The files of a repository that were read, by their paths. One that would be made otherwise now has no
-/// object, so that it differs from what there is.
+/// The files of a repository that were read, by their paths.
 pub(super) fn known(tx: &dyn ReadTx, repository: &Repository) -> Result<BTreeMap<String, Known>> {
-    let mut all = BTreeMap::new();
-    for (path, bytes) in tx.list(&repository.files())? {
-        let Some((mut known, is_current)) = Known::from_bytes(&bytes) else {
-            return Err(Error::corrupt(
-                "a stored row of a repository's files is malformed",
-            ));
-        };
-        if !is_current {
-            known.object.clear();
-        }
-        all.insert(path, known);
-    }
-    Ok(all)
+    Ok(repository.files().list(tx)?.into_iter().collect())
 }
 
 /// How far a scan is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScanProgress {
-    /// `waiting`, `fetching`, `reading` or `writing`.
+    /// `waiting`, `fetching`, `reading`, `writing` or `linking`.
     pub phase: String,
     /// Files that are done.
     pub files_done: u64,

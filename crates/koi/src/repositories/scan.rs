@@ -10,6 +10,7 @@
 
 use super::branches::{self, Branches, Choice};
 use super::changes::{BATCH_FILES, Commit, Plan, batches, plan, put, read, remove};
+use super::code::{self, Linked};
 use super::git::{self, Bounds, Git};
 use super::jobs::Job;
 use super::record::{self, Repository, ScanLease};
@@ -357,10 +358,13 @@ impl Scanner {
         self.say("writing", done, Some(total));
         let commit = Arc::new(commit);
         let n_put = plan.put.len() as u64;
+        let mut n_symbols = 0;
         for batch in batches(plan.put) {
             self.check()?;
-            let readings = read(git, batch)?;
+            let readings = read(git, repository, batch)?;
             done += readings.len() as u64;
+            let code = readings.iter().filter_map(|it| it.code.as_ref());
+            n_symbols += code.map(|it| it.n_symbols() as u64).sum::<u64>();
             self.say("writing", done, Some(total));
             let (held, commit) = (self.held(), Arc::clone(&commit));
             self.log.write(&self.space, move |tx| {
@@ -384,30 +388,58 @@ impl Scanner {
                     .try_for_each(|it| remove(tx, &repository, &commit.sha, it))
             })?;
         }
-        self.conclude(repository, &commit, (n_put, n_removed), plan.n_files)
+        let linked = match total == 0 && repository.is_scanned(&commit.sha) {
+            true => Linked {
+                n_symbols: repository.n_symbols,
+                n_edges: repository.n_edges,
+                ..Linked::default()
+            },
+            false => self.link(repository, &commit)?,
+        };
+        let scanned = Scanned {
+            repo: repository.name.clone(),
+            head_sha: commit.sha.clone(),
+            files_processed: n_put,
+            files_removed: n_removed,
+            total_files: plan.n_files,
+            n_symbols,
+            n_edges: linked.n_resolved_edges,
+            n_resolved: linked.n_resolved,
+        };
+        self.conclude(&commit, &scanned, linked)?;
+        Ok(scanned)
+    }
+
+    /// Resolves what the files refer to.
+    fn link(&self, repository: &Repository, commit: &Commit) -> Result<Linked> {
+        self.say("linking", 0, None);
+        let say = |done, total| {
+            self.check()?;
+            self.say("linking", done, Some(total));
+            Ok(())
+        };
+        let held = || self.held();
+        code::link(&self.log, &self.space, repository, &commit.sha, held, say)
     }
 
     /// Every file is in: the commit is scanned.
-    fn conclude(
-        &self,
-        repository: &Repository,
-        of: &Commit,
-        (n_put, n_removed): (u64, u64),
-        total_files: u64,
-    ) -> Result<Scanned> {
+    fn conclude(&self, of: &Commit, scanned: &Scanned, linked: Linked) -> Result<()> {
         let (held, id) = (self.held(), self.id);
         let now_ms = self.log.clock().now_ms();
         let (commit, branch) = (of.sha.clone(), of.branch.clone());
+        let (n_put, n_removed) = (scanned.files_processed, scanned.files_removed);
         self.log.write(&self.space, move |tx| {
             let mut repository = held(tx)?;
             let data = json!({
                 "repo": repository.name, "branch": branch, "commit": commit, "before": repository.commit,
-                "read": n_put, "removed": n_removed,
+                "read": n_put, "removed": n_removed, "symbols": linked.n_symbols, "edges": linked.n_edges,
             });
             if repository.branch.is_none() {
                 repository.default_branch = branch;
             }
-            repository.commit = Some(commit);
+            repository.set_scanned(commit);
+            repository.n_symbols = linked.n_symbols;
+            repository.n_edges = linked.n_edges;
             repository.scanned_ms = Some(now_ms);
             repository.tried_ms = Some(now_ms);
             repository.error = None;
@@ -415,13 +447,6 @@ impl Scanner {
             repository.put(tx)?;
             record::end_lease(tx, id)?;
             tx.record("RepositoryScanned", data).map(drop)
-        })?;
-        Ok(Scanned {
-            repo: repository.name.clone(),
-            head_sha: of.sha.clone(),
-            files_processed: n_put,
-            files_removed: n_removed,
-            total_files,
         })
     }
 

@@ -1,4 +1,6 @@
-//! Which files of a repository are documents: exactly those that the KOI servers read.
+//! Which files of a repository are documents: those that the KOI servers read, and those whose symbols can be.
+
+use kenning_code::Language;
 
 /// What such files end in.
 const EXTENSIONS: &[&str] = &[
@@ -36,11 +38,15 @@ pub(super) fn file_type(path: &str) -> Option<&str> {
     if NAMES.contains(&name) {
         return Some(name);
     }
+    if name == "go.mod" {
+        return Some(name);
+    }
     let (stem, extension) = name.rsplit_once('.')?;
     let known = EXTENSIONS
         .iter()
         .find(|it| extension.eq_ignore_ascii_case(it));
-    known.copied().filter(|_| !stem.is_empty())
+    let code = Language::of_path(name).map(|_| extension);
+    known.copied().or(code).filter(|_| !stem.is_empty())
 }
 
 /// A blob of a tree.
@@ -140,7 +146,9 @@ mod tests {
             ("Dockerfile", Some("Dockerfile")),
             ("a/Makefile", Some("Makefile")),
             (".eslintrc.json", Some("json")),
-            ("src/main.rs", None),
+            ("src/main.rs", Some("rs")),
+            ("go.mod", Some("go.mod")),
+            ("src/a.zig", None),
             ("image.png", None),
             (".github/workflows/ci.yml", None),
             ("web/node_modules/x/index.js", None),

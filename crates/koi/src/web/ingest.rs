@@ -19,7 +19,7 @@ use kenning_core::{Code, Error, Kind, Result, Space};
 use kenning_entities::names::authority;
 use kenning_entities::ontology::Ontology;
 use kenning_kernel::FileNode;
-use kenning_kernel::files;
+use kenning_kernel::files::NewFile;
 use kenning_kernel::{Caller, NOTE_BYTES_MAX};
 use kenning_search::passages;
 use kenning_store::{ReadTx, When};
@@ -178,13 +178,13 @@ impl Koi {
             }
         };
         let written: Vec<FileNode> = notes.iter().map(|it| it.file.clone()).collect();
-        let contents = notes.iter().map(|it| (it.file.clone(), it.content.clone()));
+        let new = |it: &NewNote| self.kernel.prepare_new_file(it.file.clone(), &it.content);
         let taking = Taking {
             passages: passages_of(&page, &text),
             page: page.clone(),
             text,
             settled,
-            notes: contents.collect(),
+            notes: notes.iter().map(new).collect(),
         };
         let is_taken = self
             .kernel
@@ -363,7 +363,7 @@ struct Taking {
     page: StoredPage,
     text: StoredText,
     settled: Settled,
-    notes: Vec<(FileNode, String)>,
+    notes: Vec<NewFile>,
     passages: Passages,
 }
 
@@ -376,20 +376,20 @@ impl Taking {
         }
         let page = &mut self.page;
         page.status = Status::Ingested;
-        page.note = self.notes.first().map(|it| it.0.name.clone());
+        page.note = self.notes.first().map(|it| it.file.name.clone());
         let node = put_document(tx, page, &self.text, &self.passages)?;
         self.settled.is_of(node);
         put_said(tx, &self.settled)?;
         pages::put_page(tx, page)?;
-        let notes: Vec<&str> = self.notes.iter().map(|it| it.0.name.as_str()).collect();
+        let notes: Vec<&str> = self.notes.iter().map(|it| it.file.name.as_str()).collect();
         let data = json!({
             "url": page.url, "rid": page.rid, "documentRid": page.document_rid(),
             "submission": page.n, "contentHash": page.content_hash, "notes": notes,
             "source": "web",
         });
         tx.record("WebPageIngested", data)?;
-        for (file, content) in &self.notes {
-            files::put_new(tx, file, content, "NoteWritten")?;
+        for note in self.notes {
+            note.put(tx, "NoteWritten")?;
         }
         Ok(None)
     }

@@ -8,6 +8,7 @@ use crate::Koi;
 use crate::entities::{GRAPH_NODES, graph_state};
 use kenning_core::{Kind, Result, Space};
 use kenning_entities::mentions::Mentions;
+use kenning_kernel::Text;
 use kenning_store::{Node, NodeFilter, ReadTx, When};
 use kenning_text::line::widened;
 use serde_json::Value;
@@ -49,7 +50,7 @@ pub(super) struct Matcher {
     space: Space,
     state: u64,
     /// What was written of each entity, by its URI: when that is another, the entity is.
-    rows: HashMap<String, Vec<u8>>,
+    rows: HashMap<String, Text>,
     mentions: Mentions,
     entities: Vec<Arc<KnownEntity>>,
 }
@@ -72,7 +73,7 @@ impl Koi {
 
 impl Matcher {
     fn read(space: &Space, state: u64, tx: &dyn ReadTx, before: Option<&Self>) -> Result<Self> {
-        let rows: HashMap<String, Vec<u8>> = tx.list(GRAPH_NODES)?.into_iter().collect();
+        let rows: HashMap<String, Text> = GRAPH_NODES.list_readable(tx)?.into_iter().collect();
         let known = before.map(|it| it.known(&rows)).unwrap_or_default();
         let missing: Vec<&String> = rows
             .keys()
@@ -103,10 +104,7 @@ impl Matcher {
     }
 
     /// Those who are as they were, by their URIs.
-    fn known<'a>(
-        &'a self,
-        rows: &HashMap<String, Vec<u8>>,
-    ) -> HashMap<&'a str, &'a Arc<KnownEntity>> {
+    fn known<'a>(&'a self, rows: &HashMap<String, Text>) -> HashMap<&'a str, &'a Arc<KnownEntity>> {
         let is_same = |uri: &str| rows.contains_key(uri) && rows.get(uri) == self.rows.get(uri);
         let same = self.entities.iter().filter(|it| is_same(&it.uri));
         same.map(|it| (it.uri.as_str(), it)).collect()

@@ -14,7 +14,7 @@ use crate::Koi;
 use crate::inert::line;
 use kenning_audit::Tx;
 use kenning_core::{Error, Result, Space};
-use kenning_kernel::{Bucket, Caller, Lease, Scope, lease, timestamp, worker};
+use kenning_kernel::{Bucket, Caller, Kept, Lease, Scope, lease, timestamp, worker};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,8 +24,9 @@ use std::time::Duration;
 /// The pages that are monitored, by the hash of their address.
 pub(super) const MONITORED: Bucket<Row> = Bucket::new("web/monitored");
 /// How often pages were looked at, and when last.
-const SCANS: (&str, &str) = ("web/counts", "scans");
-/// No visit lasts longer than a lease.
+const COUNTS: Bucket<Scans> = Bucket::new("web/counts");
+const SCANS: &str = "scans";
+/// No visit outlasts a lease.
 const LEASE: Duration = Duration::from_secs(90);
 /// A page that was checked this recently is not fetched again.
 const FRESH_MS: u64 = 60_000;
@@ -149,7 +150,10 @@ impl Koi {
                 });
             }
             sources.sort_by(|a, b| a.url.cmp(&b.url));
-            let (scan_count, last_ms) = scans(tx)?;
+            let Scans {
+                n: scan_count,
+                last_ms,
+            } = scans(tx)?;
             Ok(MonitorStatus::On {
                 running: self.web.n_watching.load(Ordering::Relaxed) > 0,
                 scan_interval_seconds: settings.interval.as_secs(),
@@ -386,8 +390,9 @@ impl Koi {
     fn count_page_scan(&self, space: &Space) -> Result<()> {
         let now_ms = self.kernel.log().clock().now_ms();
         self.kernel.log().write(space, move |tx| {
-            let (n, _) = scans(&**tx)?;
-            tx.set(SCANS.0, SCANS.1, format!("{} {now_ms}", n + 1).as_bytes())
+            let n = scans(&**tx)?.n + 1;
+            let last_ms = Some(now_ms);
+            COUNTS.set(tx, SCANS, &Scans { n, last_ms })
         })
     }
 
@@ -419,11 +424,29 @@ fn rows(tx: &dyn ReadTx) -> Result<Vec<Row>> {
 }
 
 /// How often pages were looked at, and when last.
-fn scans(tx: &dyn ReadTx) -> Result<(u64, Option<u64>)> {
-    let bytes = tx.get(SCANS.0, SCANS.1)?.unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let (n, last_ms) = text.split_once(' ').unwrap_or_default();
-    Ok((n.parse().unwrap_or_default(), last_ms.parse().ok()))
+#[derive(Clone, Copy, Debug, Default)]
+struct Scans {
+    n: u64,
+    last_ms: Option<u64>,
+}
+
+impl Kept for Scans {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        let last_ms = self.last_ms.unwrap_or(0);
+        Ok(format!("{} {last_ms}", self.n).into_bytes())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (n, last_ms) = std::str::from_utf8(bytes).ok()?.split_once(' ')?;
+        Some(Self {
+            n: n.parse().ok()?,
+            last_ms: last_ms.parse().ok().filter(|it| *it > 0),
+        })
+    }
+}
+
+fn scans(tx: &dyn ReadTx) -> Result<Scans> {
+    Ok(COUNTS.get_readable(tx, SCANS)?.unwrap_or_default())
 }
 
 /// Keeps what a page says now. Its document says it too, if it has one.

@@ -10,7 +10,7 @@ use crate::Koi;
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_entities::names::authority;
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Bucket, Caller, Scope, Text};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -23,7 +23,7 @@ const REASONING_CHARS_MAX: usize = 2_000;
 const TAGS_MAX: usize = 100;
 const HOUR_MS: u64 = 3_600_000;
 /// Who previewed pages in the last hour.
-const ASKED: &str = "web/asked";
+const ASKED: Bucket<Text> = Bucket::new("web/asked");
 
 /// What is to be looked at.
 #[derive(Clone, Debug, Default)]
@@ -256,7 +256,7 @@ impl Koi {
                 return Ok(Some(format!("Per-user rate limit exceeded ({each}/hour)")));
             }
             let key = format!("{now_ms:016}-{:016x}", u64::from_be_bytes(salt));
-            tx.set(ASKED, &key, by.as_bytes())?;
+            ASKED.set(tx, &key, &by.into())?;
             Ok(None)
         })?;
         match refused {
@@ -301,12 +301,12 @@ fn checked(it: PageEvaluation) -> Result<PageEvaluation> {
 /// Who asked within the hour. Older rows go.
 fn recently(tx: &mut Tx<'_>, now_ms: u64) -> Result<Vec<String>> {
     let mut recent = Vec::new();
-    for (key, by) in tx.list(ASKED)? {
+    for (key, by) in ASKED.list_readable(&**tx)? {
         let at = key.split('-').next().and_then(|it| it.parse::<u64>().ok());
         if at.is_some_and(|at| at.saturating_add(HOUR_MS) > now_ms) {
-            recent.push(String::from_utf8_lossy(&by).into_owned());
+            recent.push(by.0);
         } else {
-            tx.unset(ASKED, &key)?;
+            ASKED.unset(tx, &key)?;
         }
     }
     Ok(recent)

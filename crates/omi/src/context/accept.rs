@@ -11,6 +11,7 @@ use kenning_core::{Kind, Result, Space};
 use kenning_kernel::Caller;
 use kenning_kernel::FileNode;
 use kenning_kernel::files::read_text;
+use kenning_kernel::journal;
 use kenning_memory::now as now_file;
 use kenning_store::{When, patience};
 use kenning_vault::Dir;
@@ -43,8 +44,8 @@ impl Omi {
                 )?;
             }
             self.kernel.log().write(space, |tx| {
-                for (name, _) in tx.list(daily::SUSPECTS)? {
-                    tx.unset(daily::SUSPECTS, &name)?;
+                for name in daily::SUSPECTS.keys(&**tx)? {
+                    daily::SUSPECTS.unset(tx, &name)?;
                 }
                 Ok(())
             })?;
@@ -60,6 +61,7 @@ impl Omi {
         checksums::forget(dir, file)?;
         let file = file.clone();
         self.kernel.log().write(space, move |tx| {
+            journal::give_up(tx, &file.key)?;
             let node = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
             let Some(node) = node else { return Ok(()) };
             tx.remove_node(node.id)?;

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_kernel::FileNode;
 use kenning_kernel::files::{Writing, read_text};
-use kenning_kernel::{Caller, ImportedFiles, roots};
+use kenning_kernel::{Bucket, Caller, ImportedFiles, Text, roots};
 use kenning_memory::daily;
 use kenning_search::passages;
 use kenning_store::Passage;
@@ -17,7 +17,7 @@ use std::cell::Cell;
 
 /// The key-value bucket of logs that were changed from outside and then appended to, until somebody
 /// accepts them.
-pub(super) const SUSPECTS: &str = "context.suspects";
+pub(super) const SUSPECTS: Bucket<Text> = Bucket::new("context.suspects");
 
 /// The most bytes of a daily log.
 pub(super) const BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -82,7 +82,7 @@ impl Omi {
         let name = name.to_owned();
         self.kernel.log().write(space, move |tx| {
             let fault = format!("`{name}` was changed by somebody else before its last entry");
-            tx.set(SUSPECTS, &name, fault.as_bytes())
+            SUSPECTS.set(tx, &name, &fault.into())
         })
     }
 

@@ -109,9 +109,9 @@ impl Omi {
         for (name, fault) in self
             .kernel
             .log()
-            .read(space, |tx| tx.list(daily::SUSPECTS))?
+            .read(space, |tx| daily::SUSPECTS.list_readable(tx))?
         {
-            found.add(&name, Some(String::from_utf8_lossy(&fault).into_owned()));
+            found.add(&name, Some(fault.0));
         }
         for (name, bytes_max) in [(now_file::FILE, now::BYTES_MAX), (MEMORY, daily::BYTES_MAX)] {
             let sum = match checksums::of(dir, name) {

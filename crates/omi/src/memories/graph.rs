@@ -1,6 +1,5 @@
 //! The graph of memories as a whole.
 
-use super::recall::access_of;
 use super::{ACCESS, Memory, memory_id};
 use crate::Omi;
 use kenning_core::{Hlc, Kind, NodeId, Result};
@@ -75,11 +74,7 @@ impl Everything {
             }
             Ok(())
         })?;
-        let access = tx
-            .list(ACCESS)?
-            .into_iter()
-            .map(|(id, bytes)| (id, access_of(&bytes)))
-            .collect();
+        let access = ACCESS.list_readable(tx)?.into_iter().collect();
         Ok(Self {
             memories,
             edges,

@@ -6,6 +6,7 @@
 use crate::Omi;
 use kenning_audit::{Change, Continuity, EdgeDraft, Log, event};
 use kenning_core::{Kind, NodeId, Result, Space};
+use kenning_kernel::Bucket;
 use kenning_memory::duplicates::{Alike, SIMILARITY_MIN, alike};
 use kenning_memory::types::relation;
 use kenning_search::{Filter, Searcher};
@@ -15,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-const CURSORS: &str = "cursors";
+const CURSORS: Bucket<u64> = Bucket::new("cursors");
 const CURSOR: &str = "alike";
 
 /// The number of events that are read in one step.
@@ -76,10 +77,7 @@ fn step(
     seen: &Seen,
 ) -> Result<bool> {
     let (stored, cursor, end, pairs) = log.read(space, |tx| {
-        let stored = tx.get(CURSORS, CURSOR)?;
-        let stored: u64 = stored
-            .and_then(|it| String::from_utf8(it).ok()?.parse().ok())
-            .unwrap_or(0);
+        let stored = CURSORS.get_readable(tx, CURSOR)?.unwrap_or(0);
         let head = tx.head()?;
         let generation = continuity.generation(space, tx, head.as_ref())?;
         // The stored cursor went back with the log; the one in memory did not.
@@ -120,7 +118,7 @@ fn step(
         if !pairs.is_empty() {
             tx.record("MemoriesLinked", json!({ "pairs": pairs.len() }))?;
         }
-        tx.set(CURSORS, CURSOR, end.to_string().as_bytes())
+        CURSORS.set(tx, CURSOR, &end)
     })?;
     Ok(true)
 }

@@ -23,13 +23,13 @@ pub use recall::{Neighbor, Recall, RecallSort, Recalled, RecalledMemory};
 pub use store::{NewMemory, StoredMemory};
 
 use kenning_core::{Code, Error, Kind, NodeId, Result};
-use kenning_kernel::memory_id;
+use kenning_kernel::{Bucket, memory_id};
 use kenning_memory::types::MemoryType;
 use kenning_store::{Node, ReadTx, When};
 use serde_json::Value;
 
 /// The key-value bucket that counts how often each memory was read.
-const ACCESS: &str = "access";
+const ACCESS: Bucket<recall::Access> = Bucket::new("access");
 
 /// The longest memory, in bytes.
 pub const MEMORY_BYTES_MAX: usize = 8 * 1024 * 1024;

@@ -6,7 +6,7 @@ use crate::{Omi, context};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result};
 use kenning_kernel::paging::{Page, ranked_until};
 use kenning_kernel::search::{Question, Search, Wanted, policy};
-use kenning_kernel::{Caller, Scope, roots};
+use kenning_kernel::{Caller, Kept, Scope, roots};
 use kenning_memory::score;
 use kenning_memory::types::{MemoryType, relation};
 use kenning_search::{Filter, Hit, IndexState, Mode, PASSAGE_BYTES};
@@ -285,9 +285,9 @@ impl Omi {
             .write(&caller.principal.space, move |tx| {
                 let now = tx.now().ms();
                 for id in &ids {
-                    let access = access(&**tx, id)?;
-                    let value = json!({ "count": access.count + 1, "last_ms": now });
-                    tx.set(ACCESS, id, value.to_string().as_bytes())?;
+                    let count = access(&**tx, id)?.count + 1;
+                    let last_ms = Some(now);
+                    ACCESS.set(tx, id, &Access { count, last_ms })?;
                 }
                 tx.record("MemoryRecalledEvent", data)?;
                 Ok(())
@@ -440,16 +440,20 @@ pub struct Access {
 }
 
 pub(super) fn access(tx: &dyn ReadTx, id: &str) -> Result<Access> {
-    Ok(tx
-        .get(ACCESS, id)?
-        .map(|it| access_of(&it))
-        .unwrap_or_default())
+    Ok(ACCESS.get_readable(tx, id)?.unwrap_or_default())
 }
 
-pub(super) fn access_of(bytes: &[u8]) -> Access {
-    let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
-    Access {
-        count: value["count"].as_u64().unwrap_or(0),
-        last_ms: value["last_ms"].as_u64(),
+impl Kept for Access {
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        let row = json!({ "count": self.count, "last_ms": self.last_ms });
+        Ok(row.to_string().into_bytes())
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let value: Value = serde_json::from_slice(bytes).ok()?;
+        Some(Self {
+            count: value["count"].as_u64().unwrap_or(0),
+            last_ms: value["last_ms"].as_u64(),
+        })
     }
 }

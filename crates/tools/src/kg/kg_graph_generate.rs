@@ -85,7 +85,7 @@ impl Tool for KgGraphGenerate {
         Example {
             title: "A folder outside the project",
             input: r#"{"docsPath": "../elsewhere"}"#,
-            output: "lies outside the project",
+            output: "is outside the project",
         },
     ];
     type Input = Input;

@@ -89,7 +89,7 @@ impl From<RepositoryFile> for File {
             byte_size: prop("byte_size"),
             last_commit_sha: prop("commit_sha"),
             last_author: prop("author"),
-            code_entity_count: 0,
+            code_entity_count: prop("code_entity_count").as_u64().unwrap_or(0),
             scanned_at: moment(it.updated_ms),
             rid: it.rid,
         }

@@ -84,6 +84,7 @@ pub struct Status {
     total_scans: u64,
     active_repos: usize,
     total_files: u64,
+    /// Functions, types, constants and the like
     total_code_entities: u64,
     total_documents: u64,
     total_chunks: u64,
@@ -179,10 +180,23 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
             Ok(Output::Status(shown(status, name, message)))
         }
         Some(SCAN) => {
-            let results = engine.koi().scan_repositories(caller, name)?;
+            let mut results = engine.koi().scan_repositories(caller, name)?;
             if results.is_empty() {
                 let message = missing(engine, caller, name)?;
-                return Ok(Output::Scan(none_scanned(message)));
+                let Some((name, message)) = name.zip(message) else {
+                    return Ok(Output::Scan(none_scanned(None)));
+                };
+                // One that the operator's policy admits is registered by scanning it.
+                match engine.koi().register_admitted(caller, name) {
+                    Ok(registered) => {
+                        let name = Some(registered.repo_name.as_str());
+                        results = engine.koi().scan_repositories(caller, name)?;
+                    }
+                    Err(error) => {
+                        let message = refused(message, &error);
+                        return Ok(Output::Scan(none_scanned(Some(message))));
+                    }
+                }
             }
             Ok(Output::Scan(scanned(results)))
         }
@@ -213,6 +227,17 @@ pub(super) fn missing(
     )))
 }
 
+/// That nothing is registered under a name, and why it could not be.
+fn refused(message: String, error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!(
+            "{message} It was not registered: {} ({hint}).",
+            error.message
+        ),
+        None => format!("{message} It was not registered: {}.", error.message),
+    }
+}
+
 fn shown(status: RepositoryStatus, name: Option<&str>, message: Option<String>) -> Status {
     let all = status.repositories;
     Status {
@@ -222,7 +247,7 @@ fn shown(status: RepositoryStatus, name: Option<&str>, message: Option<String>) 
         total_scans: status.n_scans,
         active_repos: all.len(),
         total_files: all.iter().map(|it| it.n_files).sum(),
-        total_code_entities: 0,
+        total_code_entities: all.iter().map(|it| it.n_symbols).sum(),
         total_documents: status.n_documents,
         total_chunks: status.n_passages,
         total_embeddings: status.n_embedded,
@@ -248,7 +273,7 @@ impl From<RepositoryView> for Repository {
             last_scan_at: it.scanned_ms.map(moment),
             last_commit_sha: it.commit,
             file_count: it.n_files,
-            code_entity_count: 0,
+            code_entity_count: it.n_symbols,
             status,
             error: it.error,
             progress: it.progress.map(Progress::from),
@@ -277,8 +302,8 @@ fn scanned(results: Vec<ScanResult>) -> Scan {
                 head_sha: it.head_sha,
                 files_processed: it.files_processed,
                 total_files: it.total_files,
-                code_entities: 0,
-                code_edges: 0,
+                code_entities: it.n_symbols,
+                code_edges: it.n_edges,
             },
             ScanResult::Failed { repo, error } => {
                 is_failed = true;

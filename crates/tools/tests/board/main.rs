@@ -16,6 +16,7 @@ mod backups;
 mod embeddings;
 mod graph;
 mod growth;
+mod journal;
 mod kiwi;
 mod kiwi_find;
 mod kiwi_run;

@@ -55,6 +55,7 @@ fn a_written_note_is_a_node_with_passages_and_an_event() {
     );
     let engine = fixture.board.engine();
     let here = Space::default();
+    fixture.kernel().later().flush();
     fixture
         .log()
         .read(&here, |tx| {

@@ -162,7 +162,7 @@ fn only_folders_of_the_project_are_read() {
             json!({ "docsPath": docs_path }),
         );
         assert!(
-            error.contains("lies outside the project"),
+            error.contains("is outside the project"),
             "{docs_path}: {error}"
         );
     }
