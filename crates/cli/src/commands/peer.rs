@@ -48,10 +48,13 @@ pub(crate) fn command() -> Command {
                         .value_delimiter(',')
                         .help("The kinds of nodes that it gets, such as memory,document; default: all"),
                 )
-                .arg(switch("read-only", "It gets what is written here, and nothing of it is applied here"))
                 .arg(
-                    switch("write-only", "What it writes is applied here, and it gets nothing")
-                        .conflicts_with("read-only"),
+                    Arg::new("may")
+                        .long("may")
+                        .value_delimiter(',')
+                        .default_value("read,write")
+                        .value_parser(["read", "write"])
+                        .help("read: it gets what is written here; write: what it writes is applied here"),
                 )
                 .arg(switch("relay", "Also take what it passes on from authors that are not known here")),
         )
@@ -117,6 +120,10 @@ fn add(engine: &Engine, settings: &Settings, caller: &Caller, matches: &ArgMatch
         spaces.push(settings.space.clone());
     }
     let kinds: Vec<Kind> = list_of(matches, "kinds")?;
+    let may = |what: &str| {
+        let mut given = matches.get_many::<String>("may").into_iter().flatten();
+        given.any(|it| it == what)
+    };
     let did = matches.get_one::<String>("did");
     let did = did.map(|it| it.parse()).transpose();
     let new = NewPeer {
@@ -128,8 +135,8 @@ fn add(engine: &Engine, settings: &Settings, caller: &Caller, matches: &ArgMatch
         policy: PeerPolicy {
             spaces,
             kinds,
-            may_read: !matches.get_flag("write-only"),
-            may_write: !matches.get_flag("read-only"),
+            may_read: may("read"),
+            may_write: may("write"),
             relays: matches.get_flag("relay"),
         },
     };

@@ -107,8 +107,9 @@ fn a_laptop_and_a_workstation_that_both_write_while_apart_agree_afterwards() {
     let there = events(&workstation);
     let theirs: Vec<&Value> = there
         .iter()
-        .filter(|it| it["author"] == author.as_str() && it["kind"] == "NodeCreated")
+        .filter(|it| it["author"] == author.as_str() && it["kind"] == "MemoryStoredEvent")
         .collect();
+    assert_eq!(theirs.len(), 2, "{there:?}");
     let here = events(&laptop);
     for event in theirs {
         let same = here.iter().find(|it| it["id"] == event["id"]).unwrap();
@@ -165,7 +166,8 @@ fn a_peer_gets_and_writes_only_what_it_may() {
         &did(&here),
         "--kinds",
         "document",
-        "--read-only",
+        "--may",
+        "read",
     ]);
     let server = Server::start(&there, &[]);
     let url = format!("http://127.0.0.1:{}", server.port);
