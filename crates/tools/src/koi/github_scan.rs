@@ -84,7 +84,6 @@ pub struct Status {
     total_scans: u64,
     active_repos: usize,
     total_files: u64,
-    /// Functions, types, constants and the like
     total_code_entities: u64,
     total_documents: u64,
     total_chunks: u64,
