@@ -413,6 +413,30 @@ fn a_name_that_two_functions_have_leads_to_none_by_itself() {
 }
 
 #[test]
+fn names_that_are_bound_to_each_other_end_on_a_small_stack() {
+    let mut python = "def run():\n".to_owned();
+    let mut go = "package main\n\nfunc run() {\n".to_owned();
+    for n in 0..3_000 {
+        python.push_str(&format!(
+            "    x{n} = x{}.y\n    x{n} = x{n}.z(x{n})\n",
+            n + 1
+        ));
+        go.push_str(&format!("\tx{n} = append(x{n}, x{})\n\tx{n}.go()\n", n + 1));
+    }
+    python.push_str("    x0.w()\n");
+    go.push_str("}\n\nfunc f(token token.Pos) { var ast ast.Node; ast.Walk(token); token.Go() }\n");
+    let thread = std::thread::Builder::new()
+        .stack_size(1 << 20)
+        .spawn(move || {
+            for (path, text) in [("a.py", &python), ("a.go", &go)] {
+                let sources = sources(&[(path, text.as_str())]);
+                assert!(!links(&sources).is_empty() || !sources[0].facts.calls.is_empty());
+            }
+        });
+    thread.unwrap().join().unwrap();
+}
+
+#[test]
 fn a_text_made_to_hurt_ends_soon_and_says_what_is_missing() {
     let deep = "(".repeat(400_000);
     for language in Language::ALL {

@@ -29,6 +29,8 @@ pub struct Project<'a> {
     pub(super) active: RefCell<Vec<(u32, u32, u8)>>,
     /// How many steps the evaluation of one expression has taken.
     pub(super) steps: std::cell::Cell<u32>,
+    /// How many evaluations stand within each other.
+    pub(super) nesting: std::cell::Cell<u32>,
 }
 
 impl<'a> Project<'a> {
@@ -46,6 +48,7 @@ impl<'a> Project<'a> {
             imported: RefCell::default(),
             active: RefCell::default(),
             steps: std::cell::Cell::new(0),
+            nesting: std::cell::Cell::new(0),
         };
         for (f, file) in (0..).zip(&project.files) {
             let Some(family) = file.family else { continue };
@@ -77,6 +80,7 @@ impl<'a> Project<'a> {
         for (f, file) in (0..).zip(&self.files) {
             for (n, symbol) in (0..).zip(&file.facts.symbols) {
                 let Some(owner) = &symbol.owner else { continue };
+                self.steps.set(0);
                 let at = self.at(f, symbol.parent, symbol.line);
                 if let Some(of) = self.type_symbol(owner, at) {
                     members.push((of, &symbol.name, Sym { file: f, n }));
@@ -106,6 +110,7 @@ impl<'a> Project<'a> {
     pub fn owner(&self, sym: Sym) -> Option<Sym> {
         let symbol = self.symbol(sym)?;
         let owner = symbol.owner.as_ref()?;
+        self.steps.set(0);
         self.type_symbol(owner, self.at(sym.file, symbol.parent, symbol.line))
     }
 

@@ -78,9 +78,15 @@ impl<'a> Project<'a> {
         if !here.is_empty() {
             return self.symbols(at.file, here, Way::Scope);
         }
-        let bindings: Vec<&'a Binding> = file.bound(Some(n), name).collect();
+        // A type that is written in a function is no variable of it: `token token.Pos`.
+        let is_typing = self.active.borrow().contains(&(at.file, n, 7));
+        let mut bindings: Vec<&'a Binding> = file.bound(Some(n), name).collect();
         let symbol = file.symbol(n);
-        let param = symbol.and_then(|it| it.params.iter().find(|it| it.name == name));
+        let mut param = symbol.and_then(|it| it.params.iter().find(|it| it.name == name));
+        if is_typing {
+            bindings.clear();
+            param = None;
+        }
         if !bindings.is_empty() {
             // The last one before the line; in a function around it, any.
             let before = bindings
@@ -101,13 +107,12 @@ impl<'a> Project<'a> {
         if let Some(param) = param {
             let ty = param.ty.as_ref();
             let ty = ty.and_then(|it| {
-                self.resolve_type(
+                self.written_type(
                     it,
                     At {
                         scope: Some(n),
                         ..at
                     },
-                    0,
                 )
             });
             // A name that is a parameter is nothing else, whatever it is.
@@ -139,9 +144,21 @@ impl<'a> Project<'a> {
         self.in_imports(at.file, Some(n), name, 0)
     }
 
+    /// A type that is written for a variable.
+    fn written_type(&self, ty: &Type, at: At) -> Option<Ty> {
+        let key = (at.file, at.scope.unwrap_or(u32::MAX), 7);
+        if self.active.borrow().contains(&key) {
+            return None;
+        }
+        self.active.borrow_mut().push(key);
+        let found = self.resolve_type(ty, at, 0);
+        self.active.borrow_mut().pop();
+        found
+    }
+
     fn of_binding(&self, at: At, binding: &Binding) -> Vec<Found> {
         if let Some(ty) = &binding.ty {
-            let ty = self.resolve_type(ty, at, 0);
+            let ty = self.written_type(ty, at);
             return vec![Found::new(ty.map_or_else(unknown, value_of), Way::Type)];
         }
         let place = At {
@@ -152,7 +169,13 @@ impl<'a> Project<'a> {
             return vec![Found::new(unknown(), Way::Scope)];
         };
         // The same line may bind what it reads: `x = x.next()`.
+        let key = (at.file, binding.line, 6);
+        if self.active.borrow().contains(&key) {
+            return vec![Found::new(unknown(), Way::Scope)];
+        }
+        self.active.borrow_mut().push(key);
         let found = self.eval_read(value, place, 0);
+        self.active.borrow_mut().pop();
         if found.is_empty() {
             return vec![Found::new(unknown(), Way::Scope)];
         }

@@ -10,17 +10,27 @@ use crate::facts::{Expr, SymbolKind, Type};
 
 /// And so many steps in all for one expression.
 const STEPS_MAX: u32 = 2_000;
+/// And so many evaluations stand within each other, whatever leads from one to the next: a thread's stack
+/// has an end.
+const NESTING_MAX: u32 = 32;
 /// An expression that could be more things than this could be anything.
 const FOUND_MAX: usize = 8;
 
 impl Project<'_> {
     /// What an expression is, where it stands.
     pub(super) fn eval(&self, expr: &Expr, at: At, depth: u8) -> Vec<Found> {
-        let steps = self.steps.get();
-        if depth > DEPTH_MAX || steps > STEPS_MAX {
+        let (steps, nesting) = (self.steps.get(), self.nesting.get());
+        if depth > DEPTH_MAX || steps > STEPS_MAX || nesting > NESTING_MAX {
             return Vec::new();
         }
         self.steps.set(steps + 1);
+        self.nesting.set(nesting + 1);
+        let found = self.eval_once(expr, at, depth);
+        self.nesting.set(nesting);
+        found
+    }
+
+    fn eval_once(&self, expr: &Expr, at: At, depth: u8) -> Vec<Found> {
         let mut found = match expr {
             Expr::Name(name) => self.name(name, at, depth),
             Expr::Member(of, name) => {
