@@ -1,6 +1,6 @@
 //! How right the links are: `cargo run -p kenning-code --example judge -- DIR [--wrong N] [--only PREFIX]`
 //!
-//! Each folder of DIR is a case: `root` has the sources, `truth.tsv` what somebody else says about their calls
+//! Each folder of DIR is a case: `sources` has the sources, `truth.tsv` what somebody else says about their calls
 //! (`testing/code/README.md` tells how these are made). Cases that have one name before `@` are counted together.
 //! Beside ours stands what "the first function of that name" would give.
 
@@ -260,7 +260,7 @@ fn main() {
         let group = name.split('@').next().unwrap_or_default().to_owned();
         let begun = Instant::now();
         let mut sources = Vec::new();
-        let root = case.join("root");
+        let root = case.join("sources");
         files(&root, &root, &mut sources);
         let edges = ours(&sources);
         let took = begun.elapsed().as_secs_f64();
