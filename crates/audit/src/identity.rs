@@ -141,7 +141,10 @@ impl Identity {
 /// Everything else in that table is a cursor, a cache or a counter.
 pub fn is_signed_bucket(bucket: &str) -> bool {
     const SIGNED: &[&str] = &[
+        "agents",
         "items/grants",
+        "log/cosignatures",
+        "omi/pending",
         "peers",
         "tokens",
         "tools/compiled",

@@ -48,10 +48,15 @@ impl Signer {
 
 /// Whether `author` signed `hash`. Strict: one message has one signature.
 pub fn is_signed_by(author: &Did, hash: &Hash, signature: &[u8]) -> bool {
+    is_text_signed_by(author, &hash.0, signature)
+}
+
+/// Whether `author` signed a text: see [`Signer::sign_text`].
+pub fn is_text_signed_by(author: &Did, text: &[u8], signature: &[u8]) -> bool {
     let check = || {
         let key = VerifyingKey::from_bytes(&author.public_key()?).ok()?;
         let signature = Signature::from_slice(signature).ok()?;
-        key.verify_strict(&hash.0, &signature).ok()
+        key.verify_strict(text, &signature).ok()
     };
     check().is_some()
 }

@@ -11,6 +11,7 @@
 //! The crate does not interpret kinds and payloads of events: they belong to the caller.
 
 pub mod archive;
+mod checkpoint;
 mod continuity;
 pub mod event;
 mod identity;
@@ -18,20 +19,28 @@ mod key;
 mod log;
 pub mod merkle;
 mod migrate;
+pub mod note;
 mod prove;
 mod since;
 pub mod state;
 mod tx;
 mod verify;
 
+pub use checkpoint::{
+    CHECKPOINT_COSIGNED, CHECKPOINT_CREATED, CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN,
+    CheckpointLabel,
+};
 pub use continuity::Continuity;
 pub use event::{Change, Event, SignedRow};
 pub use identity::{LogId, Origin, is_shared_bucket, is_signed_bucket};
-pub use key::{Signer, is_signed_by};
-pub use log::{Clock, Log, Roots, authors, is_in_transaction, log_id, roots};
+pub use key::{Signer, is_signed_by, is_text_signed_by};
+pub use log::{
+    Clock, Log, Roots, authors, current_agent, is_checkpoint_signed, is_in_transaction, log_id,
+    on_behalf_of, roots,
+};
 pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};
 pub use since::{Newest, Place, verify_newest};
 pub use tx::foreign;
 pub use tx::{Draft, EdgeDraft, Passages, Tx};
-pub use verify::{Author, Report, Verify, survey_authors, verify};
+pub use verify::{Author, EventSource, Report, Verify, survey_authors, verify, verify_events};

@@ -1,12 +1,14 @@
 //! The log of a store: the one way to write.
 
+use crate::checkpoint::{CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN};
 use crate::identity::Identity;
+use crate::key::is_signed_by;
 use crate::merkle::Frontier;
 use crate::state::State;
 use crate::{Signer, Tx};
-use kenning_core::{Error, Hash, Hlc, HlcClock, Implausible, Random, Result, Space};
+use kenning_core::{Did, Error, Hash, Hlc, HlcClock, Implausible, Random, Result, Space};
 use kenning_store::{CheckpointRow, HeadRow, ReadTx, Store, WriteTx};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// The clock of the log.
@@ -19,6 +21,30 @@ pub struct Log {
     signer: Arc<Signer>,
     clock: Arc<Clock>,
     random: Arc<dyn Random>,
+    checkpoint_every: u64,
+}
+
+thread_local! {
+    /// For whom this thread writes.
+    static AGENT: RefCell<Option<Did>> = const { RefCell::new(None) };
+}
+
+/// Runs work on this thread; what it writes carries the agent's identifier beside the node's.
+pub fn on_behalf_of<T>(agent: Option<Did>, work: impl FnOnce() -> T) -> T {
+    /// Puts back who was there before, also if the work panics.
+    struct Before(Option<Did>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            AGENT.set(self.0.take());
+        }
+    }
+    let _before = Before(AGENT.replace(agent));
+    work()
+}
+
+/// For whom this thread writes.
+pub fn current_agent() -> Option<Did> {
+    AGENT.with_borrow(Clone::clone)
 }
 
 /// The time of a transaction.
@@ -83,7 +109,21 @@ impl Log {
             signer: Arc::new(signer),
             clock,
             random,
+            checkpoint_every: CHECKPOINT_EVERY,
         }
+    }
+
+    /// The same log, which signs a checkpoint by itself after so many events, at least
+    /// [`CHECKPOINT_EVERY_MIN`].
+    #[must_use]
+    pub fn with_checkpoints_every(mut self, n_events: u64) -> Self {
+        self.checkpoint_every = n_events.max(CHECKPOINT_EVERY_MIN);
+        self
+    }
+
+    /// After how many events it signs a checkpoint by itself.
+    pub fn checkpoint_every(&self) -> u64 {
+        self.checkpoint_every
     }
 
     /// The signing key.
@@ -125,9 +165,9 @@ impl Log {
         work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let log = self.clone();
-        let name = space.clone();
+        let (name, agent) = (space.clone(), current_agent());
         self.store.write(space, move |raw| {
-            log.recorded(raw, &name, Time::Onward, work)
+            log.recorded(raw, &name, Time::Onward, agent, work)
         })
     }
 
@@ -142,9 +182,9 @@ impl Log {
         work: impl FnOnce(&mut Tx<'_>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let log = self.clone();
-        let name = space.clone();
+        let (name, agent) = (space.clone(), current_agent());
         self.store.write_long(space, move |raw| {
-            log.recorded(raw, &name, Time::Onward, work)
+            log.recorded(raw, &name, Time::Onward, agent, work)
         })
     }
 
@@ -153,10 +193,11 @@ impl Log {
         raw: &mut dyn WriteTx,
         space: &Space,
         time: Time,
+        agent: Option<Did>,
         work: impl FnOnce(&mut Tx<'_>) -> Result<T>,
     ) -> Result<T> {
         let _open = Open::begin();
-        let mut tx = Tx::begin(raw, self, space, time)?;
+        let mut tx = Tx::begin(raw, self, space, time, agent)?;
         let value = work(&mut tx)?;
         tx.finish()?;
         Ok(value)
@@ -171,7 +212,7 @@ impl Log {
     pub fn reset_clock(&self, space: &Space) -> Result<()> {
         let (log, name) = (self.clone(), space.clone());
         self.store.write(space, move |raw| {
-            log.recorded(raw, &name, Time::Reset, |tx| tx.record_clock_reset())
+            log.recorded(raw, &name, Time::Reset, None, |tx| tx.record_clock_reset())
         })
     }
 
@@ -281,4 +322,10 @@ pub(crate) fn checkpoint_hash(row: &CheckpointRow) -> Hash {
     bytes.extend_from_slice(&row.state_root.0);
     bytes.extend_from_slice(row.author.as_bytes());
     Hash::of(&bytes)
+}
+
+/// Whether a checkpoint is what its author signed.
+pub fn is_checkpoint_signed(row: &CheckpointRow) -> bool {
+    let author = row.author.parse::<Did>();
+    author.is_ok_and(|it| is_signed_by(&it, &checkpoint_hash(row), &row.signature))
 }

@@ -1,5 +1,6 @@
 //! Write transactions, which record their events.
 
+use crate::checkpoint::CheckpointLabel;
 use crate::event::{self, Change, Event, SignedRow};
 use crate::identity::{Identity, LogId, Origin, is_shared_bucket, is_signed_bucket};
 use crate::merkle::{Frontier, leaf_hash};
@@ -7,16 +8,13 @@ use crate::state::State;
 use crate::{Signer, log};
 use kenning_core::{Did, Error, EventId, Hash, Hlc, Kind, NodeId, Random, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, Row, Table, TileRow, Vector,
-    When, WriteTx, check_json_depth, hash_of_names, hash_of_pair, hash_of_passages,
+    Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, Row, Table, TileRow, Vector, When, WriteTx,
+    check_json_depth, hash_of_names, hash_of_pair, hash_of_passages,
 };
 use serde_json::{Map, Value};
 use std::ops::Deref;
 
 pub mod foreign;
-
-/// The number of events after which the log signs a checkpoint by itself.
-pub(crate) const CHECKPOINT_EVERY: u64 = 1_024;
 
 /// The first event of version 2 in a log that has events of version 1.
 pub(crate) const UPGRADED: &str = "LogUpgraded";
@@ -84,15 +82,16 @@ pub struct EdgeDraft {
 
 /// A write transaction that records its changes. It can be read like any [`ReadTx`].
 pub struct Tx<'a> {
-    raw: &'a mut dyn WriteTx,
-    signer: &'a Signer,
+    pub(crate) raw: &'a mut dyn WriteTx,
+    pub(crate) signer: &'a Signer,
     clock: &'a log::Clock,
     random: &'a dyn Random,
     space: &'a Space,
-    head: HeadRow,
+    pub(crate) head: HeadRow,
     identity: Identity,
-    state: State,
-    frontier: Frontier,
+    pub(crate) state: State,
+    pub(crate) frontier: Frontier,
+    checkpoint_every: u64,
     at: Hlc,
     agent: Option<Did>,
     changes: Vec<Change>,
@@ -116,6 +115,7 @@ impl<'a> Tx<'a> {
         log: &'a log::Log,
         space: &'a Space,
         time: log::Time,
+        agent: Option<Did>,
     ) -> Result<Self> {
         let signer = log.signer();
         let head = raw.head()?.unwrap_or(HeadRow {
@@ -153,8 +153,9 @@ impl<'a> Tx<'a> {
             identity,
             state,
             frontier,
+            checkpoint_every: log.checkpoint_every(),
             at,
-            agent: None,
+            agent,
             changes: Vec::new(),
             n_events: 0,
         };
@@ -566,14 +567,14 @@ impl<'a> Tx<'a> {
         self.head.hlc = row.hlc;
         self.head.tips = vec![row.id];
         self.n_events += 1;
-        if row.seq.is_multiple_of(CHECKPOINT_EVERY) {
-            self.checkpoint()?;
-        }
         self.at = self.clock.tick(self.head.hlc);
+        if row.seq.is_multiple_of(self.checkpoint_every) {
+            self.record_checkpoint(&CheckpointLabel::automatic())?;
+        }
         Ok(EventId(row.id))
     }
 
-    fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> Origin {
         Origin::new(self.identity.id, self.space)
     }
 
@@ -583,38 +584,6 @@ impl<'a> Tx<'a> {
             self.record("ClockReset", Value::Null)?;
         }
         Ok(())
-    }
-
-    /// Signs what the log is now. The checkpoint of an empty log is not stored: it covers nothing,
-    /// and the log has no id yet.
-    pub fn checkpoint(&mut self) -> Result<CheckpointRow> {
-        let before = self.raw.checkpoint_at(u64::MAX >> 1)?;
-        if let Some(before) = &before
-            && before.seq == self.head.seq
-        {
-            return Ok(before.clone());
-        }
-        let is_empty = self.head.seq == 0;
-        let mut row = CheckpointRow {
-            version: if is_empty { 1 } else { event::VERSION },
-            origin: if is_empty {
-                Vec::new()
-            } else {
-                self.origin().to_bytes()
-            },
-            height: before.map_or(0, |it| it.height + 1),
-            seq: self.head.seq,
-            event_root: self.frontier.root(),
-            state_root: self.state.root(),
-            hlc: self.head.hlc,
-            author: self.signer.did().to_string(),
-            signature: Vec::new(),
-        };
-        row.signature = self.signer.sign(&log::checkpoint_hash(&row));
-        if !is_empty {
-            self.raw.put_checkpoint(&row)?;
-        }
-        Ok(row)
     }
 
     /// Ends the transaction: everything that changed must have been recorded.

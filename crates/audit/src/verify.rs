@@ -7,9 +7,11 @@
 //! the key-value table are only counted: no event holds their hashes.
 
 mod authors;
+mod events;
 mod rows;
 
 pub use authors::{Author, survey_authors};
+pub use events::{EventSource, verify_events};
 
 use crate::event::{self, Change, Event};
 use crate::identity::{Identity, LogId, Origin};

@@ -1,7 +1,7 @@
 //! The command line as clap sees it, built from the tool table.
 
 use crate::settings::LISTEN_DEFAULT;
-use crate::{commands, env_vars, tool_args};
+use crate::{audit_args, commands, env_vars, tool_args};
 use clap::builder::{
     FalseyValueParser, OsStringValueParser, PossibleValuesParser, TypedValueParser,
 };
@@ -147,7 +147,8 @@ fn own() -> Vec<Command> {
         Command::new("tools").about("List the tools"),
         call(),
         commands::query_command(),
-        audit(),
+        audit_args::audit(),
+        audit_args::agent_key(),
         Command::new("backup")
             .about("Write a consistent copy of every space; `-` is standard output")
             .arg(file("Where to"))
@@ -320,108 +321,6 @@ fn call() -> Command {
                 .help("The arguments, as a JSON object; `-` reads standard input"),
         )
         .arg(yes())
-}
-
-fn all_spaces() -> Arg {
-    Arg::new("all-spaces")
-        .long("all-spaces")
-        .action(ArgAction::SetTrue)
-        .help("Every space, not only the one of --space")
-}
-
-fn audit() -> Command {
-    Command::new("audit")
-        .about("Verify, sign, prove and export the log")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(
-            Command::new("verify")
-                .about("Re-derive the whole log and state from raw rows")
-                .arg(all_spaces())
-                .arg(
-                    Arg::new("since")
-                        .long("since")
-                        .value_name("FILE")
-                        .help("Checkpoints that were kept elsewhere: the logs must continue them"),
-                )
-                .arg(
-                    Arg::new("author")
-                        .long("author")
-                        .value_name("DID")
-                        .action(ArgAction::Append)
-                        .help(
-                            "Trust this key, and whom it added, and nobody else; can be repeated",
-                        ),
-                ),
-        )
-        .subcommand(
-            Command::new("checkpoint")
-                .about("Sign what the log is now and print it; keep it on another machine")
-                .arg(all_spaces()),
-        )
-        .subcommand(audit_authors())
-        .subcommand(
-            Command::new("reset-clock")
-                .about("Let the log go on at this machine's time, after events from a wrong clock"),
-        )
-        .subcommand(
-            Command::new("prove")
-                .about("Prove that an event is in the log, or that an old log is a prefix of it")
-                .arg(
-                    Arg::new("event")
-                        .long("event")
-                        .value_name("SEQ|ID")
-                        .help("Prove that this event is in the log"),
-                )
-                .arg(
-                    Arg::new("since")
-                        .long("since")
-                        .value_name("SIZE")
-                        .value_parser(value_parser!(u64))
-                        .conflicts_with("event")
-                        .help("Prove that the log of this size is a prefix of it"),
-                ),
-        )
-        .subcommand(
-            Command::new("export")
-                .about("Print events as JSON lines")
-                .arg(
-                    Arg::new("after")
-                        .long("after")
-                        .value_name("SEQ")
-                        .value_parser(value_parser!(u64))
-                        .default_value("0")
-                        .help("Only those after this place in the log"),
-                ),
-        )
-}
-
-fn audit_authors() -> Command {
-    let did = || {
-        Arg::new("did")
-            .value_name("DID")
-            .required(true)
-            .help("The key, as `kenning doctor` prints it on its machine")
-    };
-    Command::new("authors")
-        .about("Whose keys may sign the log")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .subcommand(Command::new("list").about("List them"))
-        .subcommand(
-            Command::new("add")
-                .about("Let a key sign, or confirm one that added itself")
-                .arg(did()),
-        )
-        .subcommand(
-            Command::new("revoke")
-                .about("Take from a key the right to sign further events")
-                .arg(did()),
-        )
-        .subcommand(
-            Command::new("rotate")
-                .about("Replace the key of this node; restart what else runs with the old one"),
-        )
 }
 
 fn token() -> Command {

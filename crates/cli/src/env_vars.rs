@@ -26,6 +26,14 @@ env_vars! {
     /// A file with the certificates (PEM) that the database's own is checked against, when not the
     /// public ones; `--database-ca` wins over it.
     DATABASE_CA = "KENNING_DATABASE_CA";
+    /// After how many events the log signs a checkpoint by itself, at least 10. Default: 1024.
+    CHECKPOINT_EVERY = "KENNING_CHECKPOINT_EVERY";
+    /// The method of the identifiers that `kg_audit_query` shows: `key` (the default), or `exo` for
+    /// `did:exo:…`. The keys and what they sign are the same.
+    DID_METHOD = "KENNING_DID_METHOD";
+    /// The agent on whose behalf this process writes, by its name: its identifier stands in the log beside
+    /// the node's (`kenning agent-key`).
+    AGENT = "KENNING_AGENT";
     /// The vault of notes; `--vault` wins over it. Only the vault tools need it.
     VAULT_PATH = "VAULT_PATH";
     /// The directory of NOW.md, the daily logs and `config.yaml`; `--omi-path` wins over it. Default:

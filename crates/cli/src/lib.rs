@@ -8,6 +8,7 @@
 //! error table. This crate knows no storage: a [`Host`] opens the engine and runs the servers.
 
 mod args;
+mod audit_args;
 mod commands;
 pub mod env_vars;
 mod output;

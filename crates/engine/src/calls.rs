@@ -1,11 +1,13 @@
 //! What transports need of the kernel itself: authentication, tokens, the log, and the index.
 
 use crate::{
-    AuthorView, Caller, Done, EmbeddingStatus, Engine, EventView, NewPeer, NewToken, Peer,
-    PeerAnswer, PeerMessage, PeerSync, Principal, ProcessMemory, Proof, Reindexed, Restored, Scope,
-    SyncStatus, TokenView, Transferred, Waited,
+    AgentView, AuthorView, Caller, CheckpointView, Done, EmbeddingStatus, Engine, EventView,
+    LogPage, LogQuery, LogStats, NewPeer, NewToken, Peer, PeerAnswer, PeerMessage, PeerSync,
+    Principal, ProcessMemory, Proof, Reindexed, Restored, Scope, SyncStatus, TokenView,
+    Transferred, Waited,
 };
-use kenning_audit::Roots;
+use kenning_audit::note::Note;
+use kenning_audit::{CheckpointLabel, Roots};
 use kenning_core::{Did, Result, Space};
 use serde_json::Value;
 use std::io::{BufRead, Write};
@@ -89,6 +91,21 @@ impl Engine {
         self.kernel.events_after(caller, seq, limit)
     }
 
+    /// Events of the caller's space, by what they are.
+    pub fn query_log(&self, caller: &Caller, query: &LogQuery) -> Result<LogPage> {
+        self.kernel.query_log(caller, query)
+    }
+
+    /// The figures of that log that cost nothing to know, however long it is.
+    pub fn log_summary(&self, caller: &Caller) -> Result<LogStats> {
+        self.kernel.log_summary(caller)
+    }
+
+    /// Figures of the log of the caller's space.
+    pub fn log_stats(&self, caller: &Caller) -> Result<LogStats> {
+        self.kernel.log_stats(caller)
+    }
+
     /// A number that changes when the log of the caller's space is not a continuation of what it was:
     /// after a failover that lost events, or a restore.
     pub fn log_generation(&self, caller: &Caller) -> Result<u64> {
@@ -108,6 +125,51 @@ impl Engine {
     /// Proves that the log with `old` events is a prefix of the log as it is now.
     pub fn prove_consistency(&self, caller: &Caller, old: u64) -> Result<Proof> {
         self.kernel.prove_consistency(caller, old)
+    }
+
+    /// Signs what the log is now, under a name. Every call signs anew.
+    pub fn create_checkpoint(
+        &self,
+        caller: &Caller,
+        label: CheckpointLabel,
+    ) -> Result<CheckpointView> {
+        self.kernel.create_checkpoint(caller, label)
+    }
+
+    /// A checkpoint of this node as a signed note: of this height, or the newest.
+    pub fn checkpoint_note(&self, caller: &Caller, height: Option<u64>) -> Result<Note> {
+        self.kernel.checkpoint_note(caller, height)
+    }
+
+    /// Adds the signature of somebody else to a checkpoint.
+    pub fn add_cosignature(
+        &self,
+        caller: &Caller,
+        height: Option<u64>,
+        line: &str,
+        key: &Did,
+    ) -> Result<CheckpointView> {
+        self.kernel.add_cosignature(caller, height, line, key)
+    }
+
+    /// Signs a checkpoint with the key of an agent, as a witness does.
+    pub fn cosign_as_agent(
+        &self,
+        caller: &Caller,
+        height: Option<u64>,
+        name: &str,
+    ) -> Result<CheckpointView> {
+        self.kernel.cosign_as_agent(caller, height, name)
+    }
+
+    /// Proves that an event is in the log as a signed checkpoint says it was.
+    pub fn prove_event(&self, caller: &Caller, event: &str) -> Result<Value> {
+        self.kernel.prove_event(caller, event)
+    }
+
+    /// The last line of an export that can be checked elsewhere, and how many events it covers.
+    pub fn export_seal(&self, caller: &Caller) -> Result<(u64, Value)> {
+        self.kernel.export_seal(caller)
     }
 
     /// Signs the current state of the log.
@@ -144,6 +206,29 @@ impl Engine {
     /// Lets the log continue after a wrong clock.
     pub fn reset_clock(&self, caller: &Caller) -> Result<()> {
         self.kernel.reset_clock(caller)
+    }
+}
+
+/// Agents.
+impl Engine {
+    /// Makes a key for an agent.
+    pub fn create_agent_key(&self, caller: &Caller, name: &str) -> Result<AgentView> {
+        self.kernel.create_agent_key(caller, name)
+    }
+
+    /// Takes the key of an agent back.
+    pub fn revoke_agent_key(&self, caller: &Caller, name: &str) -> Result<AgentView> {
+        self.kernel.revoke_agent_key(caller, name)
+    }
+
+    /// The agents that have keys, and those that had.
+    pub fn agents(&self, caller: &Caller) -> Result<Vec<AgentView>> {
+        self.kernel.agents(caller)
+    }
+
+    /// The agent on whose behalf a call writes, if it has a key.
+    pub fn agent_of(&self, caller: &Caller) -> Result<Option<Did>> {
+        self.kernel.agent_of(caller)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The log as people and programs see it.
 
+use crate::proofs::parse_hlc;
 use crate::{Caller, Kernel, Scope, timestamp};
-use kenning_audit::{Consistency, Inclusion, Origin, Roots, event};
-use kenning_core::{Error, Hash, Hlc, Result, Space};
+use kenning_audit::{CheckpointLabel, Consistency, Inclusion, Origin, Roots, Tx, event};
+use kenning_core::{Error, Hash, Result, Space};
 use kenning_store::{CheckpointRow, EventRow, ReadTx};
 use kenning_text::hex;
 use serde_json::{Value, json};
@@ -79,18 +80,7 @@ impl Kernel {
     pub fn prove_inclusion(&self, caller: &Caller, event: &str) -> Result<Proof> {
         caller.principal.require(Scope::Read)?;
         let work = |tx: &dyn ReadTx| {
-            let seq = match (event.parse::<u64>(), Hash::from_hex(event)) {
-                (Ok(seq), _) => seq,
-                (_, Some(id)) => {
-                    tx.event_by_id(&id)?
-                        .ok_or_else(|| Error::not_found("event", event))?
-                        .seq
-                }
-                _ => {
-                    return Err(Error::invalid(format!("`{event}` is not an event"))
-                        .hint("give its place in the log or its id of 64 hexadecimal digits"));
-                }
-            };
+            let seq = seq_of(tx, event)?;
             let size = kenning_audit::roots(tx)?.seq;
             Ok(Proof::Inclusion(kenning_audit::inclusion(tx, seq, size)?))
         };
@@ -113,10 +103,8 @@ impl Kernel {
 
     /// Signs what the log is now.
     pub fn checkpoint(&self, caller: &Caller) -> Result<Value> {
-        caller.principal.require(Scope::Write)?;
-        let space = &caller.principal.space;
-        let row = self.patiently(caller.waited, || self.log.checkpoint(space))?;
-        Ok(checkpoint_json(&row))
+        let signed = self.checkpoint_of_news(caller, CheckpointLabel::default())?;
+        Ok(checkpoint_json(&signed.row))
     }
 
     /// Signs what the log of every space is now; a space without events has nothing to sign.
@@ -125,10 +113,30 @@ impl Kernel {
         let mut signed = Vec::new();
         for space in self.log.store().spaces()? {
             if self.log.roots(&space)?.seq > 0 {
-                signed.push(checkpoint_json(&self.log.checkpoint(&space)?));
+                let sign =
+                    |tx: &mut Tx<'_>| tx.record_checkpoint_of_news(&CheckpointLabel::default());
+                signed.push(checkpoint_json(&self.log.write(&space, sign)?));
             }
         }
         Ok(signed)
+    }
+}
+
+/// The place of an event that somebody named by its place or its id.
+pub(crate) fn seq_of(tx: &dyn ReadTx, event: &str) -> Result<u64> {
+    let total = tx.head()?.map_or(0, |it| it.seq);
+    match (event.parse::<u64>(), Hash::from_hex(event)) {
+        (Ok(seq), _) if seq == 0 || seq > total => Err(Error::invalid(format!(
+            "`{seq}` is not the number of an event: the log has {total}"
+        ))
+        .hint("events are numbered from 1")),
+        (Ok(seq), _) => Ok(seq),
+        (_, Some(id)) => Ok(tx
+            .event_by_id(&id)?
+            .ok_or_else(|| Error::not_found("event", event))?
+            .seq),
+        _ => Err(Error::invalid(format!("`{event}` is not an event"))
+            .hint("give its place in the log or its id of 64 hexadecimal digits")),
     }
 }
 
@@ -176,7 +184,7 @@ fn malformed(field: &str) -> Error {
     .hint("give a file that holds what `kenning audit checkpoint` printed")
 }
 
-fn checkpoint_json(row: &CheckpointRow) -> Value {
+pub(crate) fn checkpoint_json(row: &CheckpointRow) -> Value {
     let origin = Origin::from_bytes(&row.origin);
     json!({
         "height": row.height, "size": row.seq, "eventRoot": row.event_root.to_string(),
@@ -186,17 +194,12 @@ fn checkpoint_json(row: &CheckpointRow) -> Value {
     })
 }
 
-fn parse_checkpoint(value: &Value) -> Result<CheckpointRow> {
+pub(crate) fn parse_checkpoint(value: &Value) -> Result<CheckpointRow> {
     let bad = malformed;
     let number = |name: &str| value[name].as_u64().ok_or_else(|| bad(name));
     let text = |name: &str| value[name].as_str().ok_or_else(|| bad(name));
     let hash = |name: &str| Hash::from_hex(text(name)?).ok_or_else(|| bad(name));
-    let hlc = || {
-        let (ms, counter) = text("hlc").ok()?.split_once('.')?;
-        let (ms, counter): (u64, u16) = (ms.parse().ok()?, counter.parse().ok()?);
-        let ms = (ms < 1 << 47).then_some(ms)?;
-        Some(Hlc(Hlc::from_ms(ms).0 | u64::from(counter)))
-    };
+    let hlc = || parse_hlc(text("hlc").ok()?);
     // The first version did not print its number.
     let version = match value.get("version") {
         None => 1,
@@ -221,7 +224,7 @@ fn parse_checkpoint(value: &Value) -> Result<CheckpointRow> {
     })
 }
 
-fn view(row: &EventRow) -> EventView {
+pub(crate) fn view(row: &EventRow) -> EventView {
     let parents: Vec<String> = row.parents.iter().map(ToString::to_string).collect();
     let mut json = json!({
         "seq": row.seq, "id": row.id.to_string(), "version": row.version, "kind": row.kind,

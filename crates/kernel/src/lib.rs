@@ -8,9 +8,11 @@
 //! Reading order: [`Kernel::open`], then `roots` and `file_node`, then `journal` and `files` (a write
 //! that is also a file), then `events` and `tokens`; `bucket`, `lease` and `worker` are what wings are built with.
 
+mod agents;
 mod authors;
 mod bucket;
 mod caller;
+mod checkpoints;
 mod config;
 mod copy;
 pub mod edges;
@@ -25,20 +27,24 @@ pub mod later;
 pub mod lease;
 mod lines;
 mod local_token;
+mod log_query;
 mod moments;
 pub mod paging;
 mod peers;
 mod principal;
 mod process;
+mod proofs;
 pub mod roots;
 pub mod search;
 mod tokens;
 mod transfer;
 pub mod worker;
 
+pub use agents::AgentView;
 pub use authors::AuthorView;
 pub use bucket::{Bucket, Kept, Mark, Raw, Text, VECTOR_ACCOUNTS};
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
+pub use checkpoints::{CheckpointView, Validator};
 pub use copy::{Restored, check_backup, read_back};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, KeptCheckpoints, Proof};
@@ -46,11 +52,13 @@ pub use file_node::{FileForm, FileNode, Forms, NOTE_BYTES_MAX, PlainFile, PlainF
 pub use kenning_peers::{Done, Evidence, Peer, Policy as PeerPolicy};
 pub use lease::Lease;
 pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
+pub use log_query::{CONTRACT_KINDS, LogPage, LogQuery, LogStats, LoggedEvent};
 pub use moments::{parse_moment, timestamp};
 pub use paging::Page;
 pub use peers::{NewPeer, PeerAnswer, PeerMessage, PeerSync, PeerView, SyncStatus};
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
+pub use proofs::{CheckedFile, check_export, check_proof, parse_public_key};
 pub use tokens::{NewToken, TokenView};
 pub use transfer::{ImportedFiles, Transferred};
 
@@ -58,7 +66,7 @@ use embedding::Chosen;
 use index_files::IndexFiles;
 use jiff::tz::TimeZone;
 use journal::Journal;
-use kenning_audit::{Continuity, Log, Signer};
+use kenning_audit::{CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN, Continuity, Log, Signer};
 use kenning_core::{Clock, Error, Hash, Kind, Random, Result, Space};
 use kenning_search::{Collections, Searcher};
 use kenning_store::{Node, Passage, Store, patience};
@@ -163,6 +171,7 @@ impl Kernel {
         } = options;
         let signer = find_or_make_key(&data, &*random)?;
         let log = Log::new(store, signer, clock, random);
+        let log = log.with_checkpoints_every(checkpoints_every(&*environment)?);
         let later = Later::new(log.clone(), read_only);
         let exchanges = peers::Exchanges::new(log.random());
         let forms = hooks.forms;
@@ -324,6 +333,22 @@ pub fn memory_id(node: &Node) -> String {
         // Evidence may be a note, an item, a page: those are named by their key.
         None => node.key.clone(),
     }
+}
+
+/// After how many events the log signs a checkpoint by itself (`KENNING_CHECKPOINT_EVERY`).
+fn checkpoints_every(environment: &dyn Fn(&str) -> Option<String>) -> Result<u64> {
+    let Some(text) = environment("KENNING_CHECKPOINT_EVERY").filter(|it| !it.is_empty()) else {
+        return Ok(CHECKPOINT_EVERY);
+    };
+    let n_events = text.trim().parse().ok();
+    n_events
+        .filter(|it| *it >= CHECKPOINT_EVERY_MIN)
+        .ok_or_else(|| {
+            Error::invalid(format!(
+                "`KENNING_CHECKPOINT_EVERY`: `{text}` is not a number of events"
+            ))
+            .hint(format!("use {CHECKPOINT_EVERY_MIN} or more"))
+        })
 }
 
 /// Two processes that start at once agree on one key: the one that creates the file first.

@@ -16,10 +16,10 @@ pub use context::{
 };
 pub use kenning_memory::types::MemoryType;
 pub use memories::{
-    BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, GraphEdge, Integrity,
-    IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails, MemoryGraph,
-    MemoryRelation, Neighbor, NewMemory, Recall, RecallSort, Recalled, RecalledMemory,
-    StoredMemory, Topology,
+    BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, FOUNDATIONAL, GraphEdge,
+    Integrity, IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails, MemoryGraph,
+    MemoryRelation, Neighbor, NewMemory, PendingWrite, Recall, RecallSort, Recalled,
+    RecalledMemory, StoredMemory, Topology,
 };
 pub use sessions::{SessionEnded, SessionStarted};
 pub use webhooks::{Pace, Webhooks};

@@ -6,8 +6,8 @@ use crate::{Index, passages};
 use kenning_audit::{Draft, Log, Signer, Tx};
 use kenning_core::{FixedClock, Hash, Hlc, Kind, NodeId, Result, SeededRandom, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, Store, Table, Vector, When,
+    CheckpointRow, Edge, EdgeFilter, EventFilter, EventPage, EventRow, HeadRow, NameHit, Nearest,
+    Node, NodeFilter, Passage, ReadTx, Row, Store, Table, Vector, When,
 };
 use kenning_store_sqlite::Sqlite;
 use serde_json::{Map, json};
@@ -69,6 +69,9 @@ impl ReadTx for Tripping<'_> {
         fn head() -> Option<HeadRow>;
         fn events_after(seq: u64, limit: usize) -> Vec<EventRow>;
         fn events_at(hlc: Hlc) -> Vec<EventRow>;
+        fn find_events(filter: &EventFilter, page: EventPage) -> Vec<EventRow>;
+        fn count_events(filter: &EventFilter) -> u64;
+        fn event_kinds() -> Vec<(String, u64)>;
         fn event_by_id(id: &Hash) -> Option<EventRow>;
         fn tile(level: u8, index: u64) -> Option<Hash>;
         fn checkpoint_at(seq: u64) -> Option<CheckpointRow>;

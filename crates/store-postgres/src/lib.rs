@@ -10,6 +10,7 @@
 mod builder;
 mod connect;
 mod error;
+mod events;
 mod graph;
 mod listen;
 mod lock;

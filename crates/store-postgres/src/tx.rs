@@ -5,8 +5,9 @@ use crate::graph::Graph;
 use crate::row::{self, joined, signed};
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, RowKey, Table, TileRow, Vector, When, WriteTx, canonical_object, names,
+    CheckpointRow, Edge, EdgeFilter, EventFilter, EventPage, EventRow, HeadRow, NameHit, Nearest,
+    Node, NodeFilter, Passage, ReadTx, Row, RowKey, Table, TileRow, Vector, When, WriteTx,
+    canonical_object, names,
 };
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
@@ -25,7 +26,7 @@ pub(crate) struct Tx<'a> {
     of: &'a Space,
 }
 
-type Owned<'a> = Vec<Box<dyn ToSql + Sync + 'a>>;
+pub(crate) type Owned<'a> = Vec<Box<dyn ToSql + Sync + 'a>>;
 type Map1<T> = fn(&tokio_postgres::Row) -> Result<T>;
 
 impl<'a> Tx<'a> {
@@ -45,7 +46,12 @@ impl<'a> Tx<'a> {
             .transpose()
     }
 
-    fn many<T>(&self, sql: &str, params: &[&(dyn ToSql + Sync)], map: Map1<T>) -> Result<Vec<T>> {
+    pub(crate) fn many<T>(
+        &self,
+        sql: &str,
+        params: &[&(dyn ToSql + Sync)],
+        map: Map1<T>,
+    ) -> Result<Vec<T>> {
         self.connection
             .query(sql, params)?
             .iter()
@@ -53,7 +59,7 @@ impl<'a> Tx<'a> {
             .collect()
     }
 
-    fn owned<T>(&self, sql: &str, params: &Owned<'_>, map: Map1<T>) -> Result<Vec<T>> {
+    pub(crate) fn owned<T>(&self, sql: &str, params: &Owned<'_>, map: Map1<T>) -> Result<Vec<T>> {
         let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(AsRef::as_ref).collect();
         self.many(sql, &params, map)
     }
@@ -207,7 +213,7 @@ fn conditions<'a>(filter: &'a NodeFilter, params: &mut Owned<'a>) -> String {
 /// The limit of pgvector.
 const DIMENSIONS_MAX: usize = 16_000;
 
-fn limit(n: usize) -> i64 {
+pub(crate) fn limit(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
@@ -509,6 +515,18 @@ impl ReadTx for Tx<'_> {
             &[&self.space, &signed(hlc.0)],
             row::event,
         )
+    }
+
+    fn find_events(&self, filter: &EventFilter, page: EventPage) -> Result<Vec<EventRow>> {
+        self.events_of(filter, page)
+    }
+
+    fn count_events(&self, filter: &EventFilter) -> Result<u64> {
+        self.number_of_events(filter)
+    }
+
+    fn event_kinds(&self) -> Result<Vec<(String, u64)>> {
+        self.kinds_of_events()
     }
 
     fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>> {

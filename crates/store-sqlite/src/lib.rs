@@ -8,6 +8,7 @@
 
 mod connection;
 mod error;
+mod events;
 mod examine;
 mod migrate;
 mod pool;

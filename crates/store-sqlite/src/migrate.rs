@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003_sealed_events.sql"),
     include_str!("../migrations/0004_no_full_text.sql"),
     include_str!("../migrations/0005_keys_apart.sql"),
+    include_str!("../migrations/0006_event_indexes.sql"),
 ];
 
 /// Brings the file to the newest version. Each step is one transaction, so an interrupted step leaves no trace.
@@ -143,10 +144,11 @@ mod tests {
     #[test]
     fn an_upgrade_interrupted_before_any_statement_is_done_by_the_next_start() {
         for (name, n_statements) in [
-            ("sqlite-1", 26),
-            ("sqlite-2", 19),
-            ("sqlite-3", 9),
-            ("sqlite-4", 6),
+            ("sqlite-1", 32),
+            ("sqlite-2", 25),
+            ("sqlite-3", 15),
+            ("sqlite-4", 12),
+            ("sqlite-5", 6),
         ] {
             let directory = tempfile::tempdir().unwrap();
             unpack(&format!("{name}.db.gz"), directory.path());
@@ -168,9 +170,11 @@ mod tests {
         let n_free = || number("PRAGMA freelist_count").unwrap();
         let before = n_pages();
         assert_eq!((n_indexes(), n_free()), (5, 0));
-        // The fifth migration copies a table, and takes what the fourth has freed.
+        // The fifth migration copies a table, and takes what the fourth has freed; the sixth adds indexes,
+        // a page each.
         drop(Sqlite::open(directory.path()).unwrap());
-        assert_eq!((n_indexes(), n_pages()), (0, before));
+        assert_eq!(n_indexes(), 0);
+        assert!(n_pages() <= before + 4, "{} of {before}", n_pages());
     }
 
     #[cfg(target_os = "linux")]
@@ -206,6 +210,6 @@ mod tests {
     #[test]
     fn a_store_whose_making_is_interrupted_before_any_statement_is_made_by_the_next_start() {
         let directory = tempfile::tempdir().unwrap();
-        interrupt_everywhere(directory.path(), 44);
+        interrupt_everywhere(directory.path(), 50);
     }
 }

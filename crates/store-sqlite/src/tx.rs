@@ -4,8 +4,9 @@ use crate::error::from_sqlite;
 use crate::row;
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, Table, TileRow, Vector, When, WriteTx, canonical_object, names,
+    CheckpointRow, Edge, EdgeFilter, EventFilter, EventPage, EventRow, HeadRow, NameHit, Near,
+    Nearest, Node, NodeFilter, Passage, ReadTx, Row, Table, TileRow, Vector, When, WriteTx,
+    canonical_object, names,
 };
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -16,7 +17,7 @@ pub(crate) struct Tx<'a> {
     space: &'a Space,
 }
 
-type Params<'a> = Vec<Box<dyn ToSql + 'a>>;
+pub(crate) type Params<'a> = Vec<Box<dyn ToSql + 'a>>;
 type MapRow<T> = fn(&rusqlite::Row<'_>) -> rusqlite::Result<T>;
 
 impl<'a> Tx<'a> {
@@ -24,11 +25,16 @@ impl<'a> Tx<'a> {
         Self { connection, space }
     }
 
-    fn space(&self) -> &str {
+    pub(crate) fn space(&self) -> &str {
         self.space.as_str()
     }
 
-    fn one<T>(&self, sql: &str, params: &[&dyn ToSql], map: MapRow<T>) -> Result<Option<T>> {
+    pub(crate) fn one<T>(
+        &self,
+        sql: &str,
+        params: &[&dyn ToSql],
+        map: MapRow<T>,
+    ) -> Result<Option<T>> {
         let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
         statement
             .query_row(params, map)
@@ -36,7 +42,12 @@ impl<'a> Tx<'a> {
             .map_err(from_sqlite)
     }
 
-    fn many<T>(&self, sql: &str, params: &[&dyn ToSql], map: MapRow<T>) -> Result<Vec<T>> {
+    pub(crate) fn many<T>(
+        &self,
+        sql: &str,
+        params: &[&dyn ToSql],
+        map: MapRow<T>,
+    ) -> Result<Vec<T>> {
         let mut statement = self.connection.prepare_cached(sql).map_err(from_sqlite)?;
         let rows = statement.query_map(params, map).map_err(from_sqlite)?;
         rows.collect::<rusqlite::Result<_>>().map_err(from_sqlite)
@@ -205,7 +216,7 @@ fn json(props: &Map<String, Value>) -> String {
     canonical_object(props)
 }
 
-fn refs<'a>(params: &'a Params<'_>) -> Vec<&'a dyn ToSql> {
+pub(crate) fn refs<'a>(params: &'a Params<'_>) -> Vec<&'a dyn ToSql> {
     params.iter().map(AsRef::as_ref).collect()
 }
 
@@ -546,6 +557,18 @@ impl ReadTx for Tx<'_> {
             params![self.space(), row::signed(hlc.0)],
             row::event,
         )
+    }
+
+    fn find_events(&self, filter: &EventFilter, page: EventPage) -> Result<Vec<EventRow>> {
+        self.events_of(filter, page)
+    }
+
+    fn count_events(&self, filter: &EventFilter) -> Result<u64> {
+        self.number_of_events(filter)
+    }
+
+    fn event_kinds(&self) -> Result<Vec<(String, u64)>> {
+        self.kinds_of_events()
     }
 
     fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>> {

@@ -12,6 +12,7 @@
 )]
 
 mod edge_cases;
+mod log_query;
 
 use crate::{
     CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, Node, NodeFilter, Passage, Row,
@@ -35,6 +36,7 @@ pub fn run(open: &dyn Fn() -> Store) {
     the_nearest_vectors_come_first(&store);
     names_that_are_almost_the_same_are_found(&store);
     events_keep_their_order(&store);
+    log_query::run(&store);
     a_failed_write_leaves_nothing(&store);
     a_panic_in_a_write_leaves_nothing(&store);
     spaces_do_not_see_each_other(&store);

@@ -25,9 +25,10 @@ pub use json::{
 };
 pub use names::NameHit;
 pub use rows::{
-    CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KeyPart,
-    KvRow, NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, RowKey, SealedData,
-    Table, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
+    CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventFilter, EventOf, EventPage,
+    EventPart, EventRow, HeadRow, IndexKind, KeyPart, KvRow, NameRow, Near, Nearest, Node,
+    NodeFilter, Passage, PassageRow, Row, RowKey, SealedData, Table, TileRow, Vector, When,
+    hash_of_names, hash_of_pair, hash_of_passages,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space, idle};
@@ -257,6 +258,15 @@ pub trait ReadTx {
 
     /// The events of one moment, in the order of the log.
     fn events_at(&self, hlc: kenning_core::Hlc) -> Result<Vec<EventRow>>;
+
+    /// Events that the filter admits, in the order of their times and then of their places.
+    fn find_events(&self, filter: &EventFilter, page: EventPage) -> Result<Vec<EventRow>>;
+
+    /// How many events the filter admits.
+    fn count_events(&self, filter: &EventFilter) -> Result<u64>;
+
+    /// The kinds of events in the log, and how many there are of each, in the order of their names.
+    fn event_kinds(&self) -> Result<Vec<(String, u64)>>;
 
     /// An event by its id.
     fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>>;

@@ -530,3 +530,97 @@ pub struct EdgeFilter {
     /// To this node.
     pub dst: Option<NodeId>,
 }
+
+/// Which events. What is left out admits all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Of any of these kinds; empty for any kind.
+    pub kinds: Vec<String>,
+    /// Not before this moment.
+    pub from: Option<Hlc>,
+    /// Not after this moment.
+    pub to: Option<Hlc>,
+    /// Signed by this author, or written for this agent.
+    pub author: Option<String>,
+    /// Of exactly these moments: those at which a node was changed, for instance.
+    pub at: Option<Vec<Hlc>>,
+    /// With this text in what they say or in the rows that they name; ASCII letters of any case. It is
+    /// compared with JSON as it is stored.
+    pub text: Option<String>,
+}
+
+impl EventFilter {
+    /// Whether it admits an event: what a backend answers from its indexes.
+    pub fn admits(&self, event: &EventRow) -> bool {
+        let is_of =
+            |did: &String| *did == event.author || (!did.is_empty() && *did == event.sealed.agent);
+        (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+            && self.from.is_none_or(|it| it <= event.hlc)
+            && self.to.is_none_or(|it| event.hlc <= it)
+            && self.author.as_ref().is_none_or(is_of)
+            && self.at.as_ref().is_none_or(|it| it.contains(&event.hlc))
+            && self.text.as_ref().is_none_or(|it| {
+                let has = |bytes: &[u8]| {
+                    let text = String::from_utf8_lossy(bytes).to_ascii_lowercase();
+                    text.contains(&it.to_ascii_lowercase())
+                };
+                has(&event.payload) || has(&event.sealed.data)
+            })
+    }
+
+    /// The parts that an index answers one by one: each kind for itself, and each of an author's two
+    /// roles. Together they admit what the filter admits; an event may be in two of them.
+    pub fn parts(&self) -> Vec<EventPart<'_>> {
+        let mut kinds: Vec<Option<&str>> = self.kinds.iter().map(|it| Some(it.as_str())).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        if kinds.is_empty() {
+            kinds.push(None);
+        }
+        let whose = match &self.author {
+            None => vec![EventOf::Any],
+            Some(did) if did.is_empty() => vec![EventOf::Author(did)],
+            Some(did) => vec![EventOf::Author(did), EventOf::Agent(did)],
+        };
+        let parts = kinds.into_iter();
+        parts
+            .flat_map(|kind| whose.iter().map(move |&whose| EventPart { kind, whose }))
+            .collect()
+    }
+
+    /// Whether it admits every event.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A part of an [`EventFilter`] that one index answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventPart<'a> {
+    /// Of this kind, or of any.
+    pub kind: Option<&'a str>,
+    /// Whose.
+    pub whose: EventOf<'a>,
+}
+
+/// Whose events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventOf<'a> {
+    /// Anybody's.
+    Any,
+    /// Signed by this author.
+    Author(&'a str),
+    /// Written for this agent, which is not also the author.
+    Agent(&'a str),
+}
+
+/// Which part of the events that a filter admits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventPage {
+    /// Leave out so many.
+    pub skip: u64,
+    /// Give at most so many.
+    pub limit: usize,
+    /// Begin with the newest.
+    pub newest_first: bool,
+}

@@ -7,8 +7,8 @@
 
 use crate::json::check_json_depth;
 use crate::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Nearest, Node, NodeFilter,
-    Passage, ReadTx, Row, RowKey, Table, TileRow, Vector, When, WriteTx,
+    CheckpointRow, Edge, EdgeFilter, EventFilter, EventPage, EventRow, HeadRow, NameHit, Nearest,
+    Node, NodeFilter, Passage, ReadTx, Row, RowKey, Table, TileRow, Vector, When, WriteTx,
 };
 use kenning_core::{Code, Error, Hash, Hlc, Kind, NodeId, Result};
 use std::cell::RefCell;
@@ -125,6 +125,9 @@ impl<'a, T: Deref<Target: ReadTx + 'a>> ReadTx for Strict<T> {
         fn head() -> Option<HeadRow>;
         fn events_after(seq: u64, limit: usize) -> Vec<EventRow>;
         fn events_at(hlc: Hlc) -> Vec<EventRow>;
+        fn find_events(filter: &EventFilter, page: EventPage) -> Vec<EventRow>;
+        fn count_events(filter: &EventFilter) -> u64;
+        fn event_kinds() -> Vec<(String, u64)>;
         fn event_by_id(id: &Hash) -> Option<EventRow>;
         fn tile(level: u8, index: u64) -> Option<Hash>;
         fn checkpoint_at(seq: u64) -> Option<CheckpointRow>;

@@ -2,8 +2,8 @@
 
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, NameHit, Near, Node, NodeFilter, Passage,
-    ReadTx, Row, Store, Table, TileRow, Vector, When, WriteTx,
+    CheckpointRow, Edge, EdgeFilter, EventFilter, EventPage, EventRow, HeadRow, NameHit, Near,
+    Node, NodeFilter, Passage, ReadTx, Row, Store, Table, TileRow, Vector, When, WriteTx,
 };
 
 /// One change.
@@ -46,6 +46,9 @@ pub(crate) enum Ask {
     Nearest(String, Vec<f32>, usize),
     Head,
     EventsAfter(u64, usize),
+    FindEvents(EventFilter, EventPage),
+    CountEvents(EventFilter),
+    EventKinds,
     EventById(Hash),
     Tile(u8, u64),
     CheckpointAt(u64),
@@ -89,6 +92,7 @@ pub(crate) enum Answer {
     Near(Vec<Near>),
     Head(Option<HeadRow>),
     Events(Vec<EventRow>),
+    Kinds(Vec<(String, u64)>),
     Hash(Option<Hash>),
     Checkpoint(Option<CheckpointRow>),
     Value(Option<Vec<u8>>),
@@ -193,6 +197,9 @@ impl Ask {
             }
             Self::Head => Answer::Head(tx.head()?),
             Self::EventsAfter(seq, limit) => Answer::Events(tx.events_after(*seq, *limit)?),
+            Self::FindEvents(filter, page) => Answer::Events(tx.find_events(filter, *page)?),
+            Self::CountEvents(filter) => Answer::Count(tx.count_events(filter)?),
+            Self::EventKinds => Answer::Kinds(tx.event_kinds()?),
             Self::EventById(id) => Answer::Events(tx.event_by_id(id)?.into_iter().collect()),
             Self::Tile(level, index) => Answer::Hash(tx.tile(*level, *index)?),
             Self::CheckpointAt(seq) => Answer::Checkpoint(tx.checkpoint_at(*seq)?),

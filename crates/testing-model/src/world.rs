@@ -7,8 +7,8 @@ use crate::draw::Draw;
 use crate::steps::{Ask, Change, Ending, Step};
 use kenning_core::{Hash, Hlc, NodeId, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EventRow, HeadRow, Node, Row, SealedData, Store, Table, TileRow, Vector,
-    When,
+    CheckpointRow, Edge, EventFilter, EventPage, EventRow, HeadRow, Node, Row, SealedData, Store,
+    Table, TileRow, Vector, When,
 };
 
 /// After so many operations new spaces are used, so that no table grows for ever.
@@ -303,7 +303,7 @@ impl World {
     fn ask(&self, in_read: bool) -> Ask {
         let draw = &self.draw;
         let when = draw.when(self.now);
-        match draw.below(if in_read { 78 } else { 76 }) {
+        match draw.below(if in_read { 84 } else { 82 }) {
             0..6 => Ask::Node(draw.id(), when),
             6..12 => Ask::NodeByKey(draw.project(), draw.kind(), draw.key(), when),
             12..20 => {
@@ -325,8 +325,35 @@ impl World {
             69..71 => Ask::CheckpointAt(self.seq()),
             71..73 => Ask::Get(draw.short("b"), draw.key()),
             73..75 => Ask::List(draw.short("b")),
-            75 => Ask::Scan(*draw.of(&Table::ALL)),
+            75..78 => {
+                let page = EventPage {
+                    skip: draw.below(4) * draw.below(3),
+                    limit: draw.limit(),
+                    newest_first: draw.once_in(2),
+                };
+                Ask::FindEvents(self.event_filter(), page)
+            }
+            78..80 => Ask::CountEvents(self.event_filter()),
+            80 => Ask::EventKinds,
+            81 => Ask::Scan(*draw.of(&Table::ALL)),
             _ => Ask::ScanUntil(*draw.of(&Table::ALL), draw.index(20)),
+        }
+    }
+
+    fn moment(&self) -> Hlc {
+        Hlc(self.draw.below(self.now + 2))
+    }
+
+    /// A filter of events. Their payloads are random bytes here, so no text is asked for.
+    fn event_filter(&self) -> EventFilter {
+        let draw = &self.draw;
+        EventFilter {
+            kinds: (0..draw.below(3)).map(|_| draw.short("Told")).collect(),
+            from: draw.maybe(|| self.moment()),
+            to: draw.maybe(|| self.moment()),
+            author: (draw.below(4) == 0).then(|| draw.short("did:key:z6Mk")),
+            at: (draw.below(6) == 0).then(|| (0..draw.below(9)).map(|_| self.moment()).collect()),
+            text: None,
         }
     }
 

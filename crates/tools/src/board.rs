@@ -5,9 +5,9 @@ use crate::slots::Slots;
 use crate::{
     AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, input, near, pages,
 };
-use kenning_core::{Code, Error, Result};
+use kenning_core::{Code, Did, Error, Result};
 use kenning_engine::kami::{FoundTool, ToolFunction};
-use kenning_engine::{Caller, Engine, Scope};
+use kenning_engine::{Caller, Engine, Scope, on_behalf_of};
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
@@ -210,6 +210,14 @@ impl Board {
         near::names(name, self.listed.iter().map(|it| it.name().to_owned()))
     }
 
+    /// The agent whose identifier the events of a call carry. What only looks needs none.
+    fn agent_of(&self, tool: &dyn AnyTool, caller: &Caller) -> Result<Option<Did>> {
+        if tool.effect() == Effect::Read {
+            return Ok(None);
+        }
+        self.engine.agent_of(caller)
+    }
+
     /// Calls a tool of the table under its own permissions.
     pub(crate) fn call_reachable(
         &self,
@@ -221,10 +229,11 @@ impl Board {
         let permitted = self
             .permit(tool, &arguments, caller)
             .and_then(|()| input::check_depth(&arguments))
-            .and_then(|()| pages::taken(tool.effect(), &mut arguments));
+            .and_then(|()| pages::taken(tool.effect(), &mut arguments))
+            .and_then(|cursor| Ok((cursor, self.agent_of(tool, caller)?)));
         let reply = match permitted {
             Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),
-            Ok(cursor) => {
+            Ok((cursor, agent)) => {
                 let call = Call {
                     engine: &self.engine,
                     caller,
@@ -235,8 +244,9 @@ impl Board {
                     windows: RefCell::default(),
                 };
                 let work = || {
+                    let work = || tool.call(&call, arguments);
                     self.engine
-                        .patiently(caller.waited, || tool.call(&call, arguments))
+                        .patiently(caller.waited, || on_behalf_of(agent, work))
                 };
                 let done = catch_unwind(AssertUnwindSafe(work));
                 done.unwrap_or_else(|panic| {

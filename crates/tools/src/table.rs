@@ -46,6 +46,8 @@ tools! {
     kg::KgVectorSearch,
     kg::KgVectorUpsert,
     kg::KgSyncStatus,
+    kg::KgAuditQuery,
+    kg::KgAuditCheckpoint,
     kg::KgHealth,
     kg::KgHealthCheck,
     kg::KgCacheStats,

@@ -4,6 +4,7 @@
 //! the same run, and the ratio is what counts. Processor time is told too: it is what to trust on a
 //! machine that is busy with other things.
 
+mod audit;
 mod code;
 mod collection;
 mod fixture;
@@ -32,6 +33,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["tokens"] => tokens::run(options),
         ["resolve"] => resolve::run(options),
         ["writes"] => optimized(options, || writes::run(options)),
+        ["audit"] => optimized(options, || audit::run(options)),
         ["verify"] => optimized(options, || verify::run(options)),
         // Quality does not depend on the build profile.
         ["recall"] => recall::run(options),
@@ -45,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi or code"
+            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi or code"
         ),
     }
 }

@@ -51,7 +51,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
         "the log is not sound: {:?}",
         report.faults
     );
-    ensure!(report.n_events == n_events, "events are missing");
+    // The log adds an event about each checkpoint that it signs by itself.
+    ensure!(report.n_events >= n_events, "events are missing");
     println!(
         "verify: {n_events} events in {:.1} s, {:.0} events/s, {:.1} s of processor, \
          peak {} MiB",

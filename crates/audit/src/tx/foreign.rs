@@ -16,10 +16,11 @@ mod nodes;
 mod rows;
 
 use super::Tx;
+use crate::checkpoint::CheckpointLabel;
 use crate::event::{self, Change, Event, SignedRow};
 use crate::identity::{LogId, Origin, is_shared_bucket};
 use crate::merkle::leaf_hash;
-use crate::tx::{CHECKPOINT_EVERY, Passages};
+use crate::tx::Passages;
 use kenning_core::{Did, Error, Hash, Hlc, Kind, NodeId, Result};
 use kenning_store::{Edge, EventRow, Node, Row, TileRow, hash_of_names, hash_of_pair};
 use serde_json::{Value, json};
@@ -290,8 +291,8 @@ impl Tx<'_> {
         for conflict in &merged.conflicts {
             self.record("ConflictDetected", conflict.to_json())?;
         }
-        if before / CHECKPOINT_EVERY != self.head.seq / CHECKPOINT_EVERY {
-            self.checkpoint()?;
+        if before / self.checkpoint_every != self.head.seq / self.checkpoint_every {
+            self.record_checkpoint(&CheckpointLabel::automatic())?;
         }
         Ok(merged)
     }

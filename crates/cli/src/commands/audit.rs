@@ -1,5 +1,6 @@
 //! `kenning audit`
 
+use super::audit_proofs as proofs;
 use crate::{Host, Settings, output, owner, progress};
 use clap::ArgMatches;
 use kenning_core::{Code, Did, Error, Result, Space};
@@ -22,6 +23,10 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
             Ok(0)
         }
         Some(("export", matches)) => export(host, settings, matches),
+        Some(("stats", _)) => proofs::stats(host, settings),
+        Some(("cosign", matches)) => proofs::cosign(host, settings, matches),
+        Some(("verify-file", matches)) => proofs::verify_file(settings, matches),
+        Some(("verify-proof", matches)) => proofs::verify_proof(settings, matches),
         _ => Ok(2),
     }
 }
@@ -31,6 +36,12 @@ const CHECKPOINTS_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 fn checkpoint(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let engine = host.open(settings)?;
+    if matches.get_flag("note") {
+        engine.checkpoint(&owner(settings))?;
+        let note = engine.checkpoint_note(&owner(settings), None)?;
+        output::print_raw(note.to_signed_text().trim_end());
+        return Ok(0);
+    }
     if !matches.get_flag("all-spaces") {
         output::print_json(&engine.checkpoint(&owner(settings))?);
         return Ok(0);
@@ -281,6 +292,10 @@ fn authors(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result
 fn prove(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let engine = host.open(settings)?;
     let caller = owner(settings);
+    if let Some(event) = matches.get_one::<String>("of") {
+        output::print_json(&engine.prove_event(&caller, event)?);
+        return Ok(0);
+    }
     let proof = match (
         matches.get_one::<String>("event"),
         matches.get_one::<u64>("since"),
@@ -289,7 +304,7 @@ fn prove(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u
         (None, Some(&since)) => engine.prove_consistency(&caller, since)?,
         (None, None) => {
             return Err(Error::invalid("nothing to prove")
-                .hint("`--event SEQ` or `--event ID`, or `--since SIZE`"));
+                .hint("name an event by its place or its id, or `--since SIZE`"));
         }
     };
     output::print_json(&proof.to_json());
@@ -298,14 +313,23 @@ fn prove(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u
 
 fn export(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let engine = host.open(settings)?;
+    let caller = owner(settings);
+    let seal = match matches.get_flag("checkpoint") {
+        true => Some(engine.export_seal(&caller)?),
+        false => None,
+    };
+    let end = seal.as_ref().map_or(u64::MAX, |it| it.0);
     let mut seq = matches.get_one::<u64>("after").copied().unwrap_or(0);
-    loop {
-        let events = engine.events_after(&owner(settings), seq, 1_000)?;
-        let Some(last) = events.last() else {
-            return Ok(0);
-        };
+    while seq < end {
+        let limit = usize::try_from(end - seq).unwrap_or(usize::MAX).min(1_000);
+        let events = engine.events_after(&caller, seq, limit)?;
+        let Some(last) = events.last() else { break };
         seq = last.seq;
         let lines: Vec<String> = events.iter().map(|event| event.json.to_string()).collect();
         output::print(&lines.join("\n"));
     }
+    if let Some((_, seal)) = seal {
+        output::print(&seal.to_string());
+    }
+    Ok(0)
 }

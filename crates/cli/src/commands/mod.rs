@@ -1,6 +1,8 @@
 //! One function a command.
 
+mod agent_key;
 mod audit;
+mod audit_proofs;
 mod call;
 mod chores;
 mod code;
@@ -81,6 +83,7 @@ pub(crate) fn run(
             crate::owner(settings),
             settings.json,
         ),
+        "agent-key" => agent_key::run(host, settings, matches),
         "token" => token::run(host, settings, matches),
         "peer" => peer::run(host, settings, matches),
         "setup" => setup::run(settings, matches),

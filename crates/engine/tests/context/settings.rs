@@ -69,7 +69,6 @@ fn a_setting_that_is_refused_changes_nothing() {
     for (caller, key, code) in [
         (owner(), "vault.enable", Code::InvalidInput),
         (only(Scope::Write), "vault.enabled", Code::Denied),
-        (owner(), "security.enable_consensus", Code::InvalidInput),
     ] {
         let error = place
             .engine

@@ -31,6 +31,7 @@ mod koi_golden;
 mod koi_graph;
 mod koi_guide;
 mod koi_web;
+mod log;
 mod names;
 mod omi;
 mod pasted;

@@ -275,11 +275,6 @@ fn every_mistake_has_its_exit_code_and_its_field() {
         (&["config", "get", "vault.enable"], 2, "vault.enabled"),
         (&["config", "set", "vault.enabled", "maybe"], 2, "maybe"),
         (
-            &["config", "set", "security.enable_consensus", "true"],
-            2,
-            "nobody to agree",
-        ),
-        (
             &["events", "list", "--type", "memory.lost"],
             2,
             "memory.lost",

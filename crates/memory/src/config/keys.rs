@@ -164,7 +164,7 @@ pub const KEYS: &[Key] = &[
         Form::Flag,
         "false",
         false,
-        "only `false`: one node has nobody to agree with",
+        "whether memories with the tag `foundational`, and what takes their place, wait for the signature of a second key",
     ),
     key(
         "security.integrity_check_on_start",

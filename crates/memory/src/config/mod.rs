@@ -43,6 +43,8 @@ pub struct Config {
     pub vault: Vault,
     /// Whether files are compared with their checksums when a session starts.
     pub integrity_check_on_start: bool,
+    /// Whether foundational memories wait for the signature of a second key.
+    pub needs_second_key: bool,
     /// Thresholds for memories that became important too quickly.
     pub thresholds: Thresholds,
     /// Receivers of events.
@@ -202,6 +204,7 @@ impl Config {
             recency_days: file.number("storage.recency_half_life_days"),
             vault: file.vault(),
             integrity_check_on_start: file.flag("security.integrity_check_on_start"),
+            needs_second_key: file.flag("security.enable_consensus"),
             thresholds: Thresholds {
                 core_edges_min: file.size("security.sudden_core_edges").unwrap_or(0),
                 core_access_min: file.count("security.sudden_core_accesses"),
@@ -457,13 +460,6 @@ impl Reader<'_> {
     }
 
     fn refuse_what_has_no_effect(&self) -> Result<()> {
-        if self.flag("security.enable_consensus") {
-            return Err(Error::invalid(
-                "config.yaml: `security.enable_consensus`: `true` is not possible: \
-                 one node has nobody to agree with",
-            )
-            .hint("set it to `false` or leave it out; the log is signed either way"));
-        }
         let provider = self.value("embedding.provider");
         let unused: &[&str] = match provider.as_str() {
             Some("builtin") => &["model", "dimensions", "endpoint", "api_key"],

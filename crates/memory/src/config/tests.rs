@@ -149,11 +149,6 @@ fn what_cannot_be_meant_is_refused_with_key_value_and_remedy() {
             "put it in quotes",
         ),
         (
-            "security:\n  enable_consensus: true",
-            "config.yaml: `security.enable_consensus`: `true` is not possible: one node has nobody to agree with",
-            "set it to `false`",
-        ),
-        (
             "embedding:\n  model: baai/bge-m3",
             "config.yaml: `embedding.model` has no effect while `embedding.provider` is `builtin`",
             "first",
@@ -339,7 +334,6 @@ fn what_may_not_stand_in_the_file_cannot_be_set() {
     for (key, value, message) in [
         ("vault.enabled", "maybe", "`maybe` is not `true` or `false`"),
         ("vault.enable", "true", "no key `vault.enable`"),
-        ("security.enable_consensus", "true", "nobody to agree with"),
         ("vault.bucket", "b", "has no effect"),
         ("storage.max_now_tokens", "'5'", "is not a whole number"),
     ] {

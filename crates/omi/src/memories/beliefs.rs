@@ -1,5 +1,6 @@
 //! Beliefs: memories whose confidence follows the evidence.
 
+use super::pending::refuse_foundational;
 use super::store::put_props;
 use super::{Memory, find_any, memory, memory_id, no_memory};
 use crate::{Omi, Recall, Recalled};
@@ -68,9 +69,13 @@ impl Omi {
     /// Moves a belief's confidence toward 1 or 0, and keeps the evidence.
     pub fn update_belief(&self, caller: &Caller, update: EvidenceUpdate) -> Result<BeliefUpdate> {
         caller.principal.require(Scope::Write)?;
-        self.kernel
-            .log()
-            .write(&caller.principal.space, move |tx| apply(tx, &update))
+        let needs_second_key = self.kernel.memory_config()?.needs_second_key;
+        self.kernel.log().write(&caller.principal.space, move |tx| {
+            if needs_second_key {
+                refuse_foundational(&**tx, &update.belief)?;
+            }
+            apply(tx, &update)
+        })
     }
 
     /// The evidence of a belief, oldest first.

@@ -9,6 +9,7 @@ mod details;
 mod graph;
 mod integrity;
 mod links;
+mod pending;
 mod recall;
 mod store;
 
@@ -18,6 +19,7 @@ pub use graph::{Central, GraphEdge, MemoryGraph};
 pub(crate) use integrity::CheckedLogs;
 pub use integrity::{Integrity, IntegrityScope, Topology};
 pub(crate) use links::Linked;
+pub use pending::{FOUNDATIONAL, PendingWrite};
 pub use recall::Access as MemoryAccess;
 pub use recall::{Neighbor, Recall, RecallSort, Recalled, RecalledMemory};
 pub use store::{NewMemory, StoredMemory};

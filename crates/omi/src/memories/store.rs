@@ -45,6 +45,8 @@ pub struct StoredMemory {
     pub id: String,
     /// Whether the same memory existed already.
     pub duplicate: bool,
+    /// Whether it waits for a second key, and is not stored yet: then this is the name of the write.
+    pub is_pending: bool,
 }
 
 impl Omi {
@@ -59,6 +61,14 @@ impl Omi {
         let many = n > 1;
         for (i, memory) in new.iter().enumerate() {
             check(memory).map_err(|error| if many { at(i, error) } else { error })?;
+        }
+        if let Some(id) = self.propose(caller, &new)? {
+            let waiting = StoredMemory {
+                id,
+                duplicate: false,
+                is_pending: true,
+            };
+            return Ok(vec![waiting; n]);
         }
         let space = &caller.principal.space;
         // Cut and hashed here, so that other writers do not wait.
@@ -135,14 +145,14 @@ fn content_key(memory: &NewMemory) -> String {
 }
 
 /// A memory with its passages.
-struct Prepared {
+pub(super) struct Prepared {
     new: NewMemory,
     content_key: String,
     passages: Passages,
 }
 
 impl Prepared {
-    fn new(new: NewMemory) -> Self {
+    pub(super) fn new(new: NewMemory) -> Self {
         Self {
             content_key: content_key(&new),
             passages: passages("", &new.content).into(),
@@ -151,7 +161,7 @@ impl Prepared {
     }
 }
 
-fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory> {
+pub(super) fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory> {
     let Prepared {
         new,
         content_key: key,
@@ -171,6 +181,7 @@ fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory> {
                 return Ok(StoredMemory {
                     id: memory_id(&known),
                     duplicate: true,
+                    is_pending: false,
                 });
             }
             // A retracted memory may be stored again.
@@ -200,6 +211,7 @@ fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory> {
     Ok(StoredMemory {
         id,
         duplicate: false,
+        is_pending: false,
     })
 }
 
@@ -227,6 +239,7 @@ fn same_or_taken(id: &str, known: &Node, new: &NewMemory) -> Result<StoredMemory
         return Ok(StoredMemory {
             id: memory_id(known),
             duplicate: true,
+            is_pending: false,
         });
     }
     Err(

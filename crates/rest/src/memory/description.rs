@@ -49,6 +49,25 @@ pub(crate) fn paths(tools: &[&'static dyn AnyTool]) -> Map<String, Value> {
         "post",
         write("End a session", &session, "200"),
     );
+    add(
+        "pending",
+        "get",
+        read("Memories that wait for a second key", &[]),
+    );
+    let id = json!([{
+        "name": "id", "in": "path", "required": true, "schema": { "type": "string" },
+    }]);
+    let signed = json!({
+        "type": "object", "required": ["key", "signature"],
+        "properties": { "key": { "type": "string" }, "signature": { "type": "string" } },
+    });
+    let mut confirm = write("Store what waited: a second key signed it", &signed, "200");
+    confirm["parameters"] = id.clone();
+    add("pending/{id}/confirm", "post", confirm);
+    let nothing = json!({ "type": "object" });
+    let mut reject = write("Drop what waited", &nothing, "200");
+    reject["parameters"] = id;
+    add("pending/{id}/reject", "post", reject);
     let mut events = read(
         "Events as they happen",
         &[parameter("event_type", json!({ "type": "string" }))],

@@ -6,6 +6,7 @@
 
 mod dashboard;
 pub(crate) mod description;
+mod pending;
 
 use crate::routes::{Shared, Slots, arguments, arguments_of_query, attended};
 use crate::{answer, sse};
@@ -103,6 +104,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/v1/sessions/end", post(end_session))
         .route("/api/v1/events", get(sse::memory_events))
         .merge(dashboard::routes())
+        .merge(pending::routes())
 }
 
 /// The usual error response, but with the contract's status for invalid input.

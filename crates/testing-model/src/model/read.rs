@@ -3,8 +3,9 @@
 use super::{State, Tx};
 use kenning_core::{Hash, Hlc, Kind, NodeId, Result};
 use kenning_store::{
-    CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, KvRow, NameHit, NameRow, Near, Nearest,
-    Node, NodeFilter, Passage, PassageRow, ReadTx, Row, Table, TileRow, Vector, When, names,
+    CheckpointRow, Edge, EdgeFilter, EventFilter, EventPage, EventRow, HeadRow, KvRow, NameHit,
+    NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, ReadTx, Row, Table, TileRow,
+    Vector, When, names,
 };
 use std::borrow::Borrow;
 
@@ -179,6 +180,31 @@ impl<S: Borrow<State>> ReadTx for Tx<S> {
     fn events_at(&self, hlc: Hlc) -> Result<Vec<EventRow>> {
         let all = self.state().events.values().filter(|it| it.hlc == hlc);
         Ok(all.cloned().collect())
+    }
+
+    fn find_events(&self, filter: &EventFilter, page: EventPage) -> Result<Vec<EventRow>> {
+        let all = self.state().events.values();
+        let mut found: Vec<&EventRow> = all.filter(|it| filter.admits(it)).collect();
+        found.sort_by_key(|it| (it.hlc, it.seq));
+        if page.newest_first {
+            found.reverse();
+        }
+        let skip = usize::try_from(page.skip).unwrap_or(usize::MAX);
+        let page = found.into_iter().skip(skip).take(page.limit);
+        Ok(page.cloned().collect())
+    }
+
+    fn count_events(&self, filter: &EventFilter) -> Result<u64> {
+        let all = self.state().events.values();
+        Ok(all.filter(|it| filter.admits(it)).count() as u64)
+    }
+
+    fn event_kinds(&self) -> Result<Vec<(String, u64)>> {
+        let mut kinds = std::collections::BTreeMap::new();
+        for event in self.state().events.values() {
+            *kinds.entry(event.kind.clone()).or_insert(0) += 1;
+        }
+        Ok(kinds.into_iter().collect())
     }
 
     fn event_by_id(&self, id: &Hash) -> Result<Option<EventRow>> {

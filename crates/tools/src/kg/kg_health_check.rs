@@ -4,7 +4,7 @@ use super::words::KgReply;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::kg::GraphHealth;
-use kenning_engine::{ProcessMemory, timestamp};
+use kenning_engine::{LogStats, ProcessMemory, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -100,6 +100,33 @@ pub(super) struct Details {
     platform: &'static str,
     arch: &'static str,
     pid: u32,
+    /// The signed log of this space.
+    audit_log: AuditLog,
+}
+
+/// The signed log of a space.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct AuditLog {
+    events: u64,
+    checkpoints: u64,
+    /// Events that the newest signed checkpoint does not cover.
+    events_since_checkpoint: u64,
+    /// Keys that may sign, and keys that were revoked.
+    authors: usize,
+    revoked_authors: usize,
+}
+
+impl From<LogStats> for AuditLog {
+    fn from(it: LogStats) -> Self {
+        Self {
+            events: it.n_events,
+            checkpoints: it.n_checkpoints,
+            events_since_checkpoint: it.n_since_checkpoint,
+            authors: it.n_authors,
+            revoked_authors: it.n_revoked,
+        }
+    }
 }
 
 /// The memory of the process, in bytes: what it holds, what it asked for, what is its own, what files
@@ -168,7 +195,10 @@ impl Tool for KgHealthCheck {
             components,
             component_details,
             timestamp: timestamp(ctx.engine.now_ms()),
-            details: input.detailed.then(|| details(uptime, memory)),
+            details: match input.detailed {
+                true => Some(details(uptime, memory, ctx.engine.log_summary(ctx.caller)?)),
+                false => None,
+            },
         };
         Ok(KgReply::new(health).with("componentsChecked", names))
     }
@@ -226,7 +256,7 @@ fn examine(
     }
 }
 
-fn details(uptime: Duration, memory: ProcessMemory) -> Details {
+fn details(uptime: Duration, memory: ProcessMemory, log: LogStats) -> Details {
     Details {
         memory: memory.into(),
         uptime: uptime.as_secs(),
@@ -238,5 +268,6 @@ fn details(uptime: Duration, memory: ProcessMemory) -> Details {
             other => other,
         },
         pid: std::process::id(),
+        audit_log: log.into(),
     }
 }

@@ -1,5 +1,7 @@
 //! The Markdown graph, its search and its vectors.
 
+mod kg_audit_checkpoint;
+mod kg_audit_query;
 mod kg_cache_stats;
 mod kg_get_node;
 mod kg_graph_generate;
@@ -17,6 +19,8 @@ mod kg_vector_search;
 mod kg_vector_upsert;
 pub(crate) mod words;
 
+pub use kg_audit_checkpoint::KgAuditCheckpoint;
+pub use kg_audit_query::KgAuditQuery;
 pub use kg_cache_stats::KgCacheStats;
 pub use kg_get_node::KgGetNode;
 pub use kg_graph_generate::KgGraphGenerate;

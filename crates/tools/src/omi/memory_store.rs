@@ -41,6 +41,10 @@ pub struct Output {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     duplicate: bool,
+    /// Whether it waits for a second key and is not stored yet; `memory_id` is the name of the write then
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
+    pending: bool,
 }
 
 impl From<Input> for NewMemory {
@@ -63,6 +67,7 @@ impl From<kenning_engine::omi::StoredMemory> for Output {
         Self {
             memory_id: stored.id,
             duplicate: stored.duplicate,
+            pending: stored.is_pending,
         }
     }
 }
@@ -103,6 +108,13 @@ impl Tool for MemoryStore {
         memory.session_id = memory.session_id.or_else(|| session.map(str::to_owned));
         let stored = ctx.engine.omi().store_memories(ctx.caller, vec![memory])?;
         let first = stored.into_iter().next();
+        if let Some(it) = first.as_ref().filter(|it| it.is_pending) {
+            ctx.remark(format!(
+                "foundational memories need a second key here: this one is stored, and found, once \
+                 `kenning omi pending confirm {}` was said with another key than yours",
+                it.id
+            ));
+        }
         first
             .map(Output::from)
             .ok_or_else(|| Error::internal("nothing was stored"))

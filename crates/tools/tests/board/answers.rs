@@ -110,6 +110,11 @@ fn calls(name: &str) -> Vec<Value> {
         "kg_vector_upsert" => all(
             json!({ "id": "v", "vector": vec![0.5; 1536], "metadata": { "text": "x".repeat(50_000) } }),
         ),
+        "kg_audit_query" => vec![
+            json!({ "limit": 1000, "includePayload": true }),
+            json!({ "limit": 1000, "newestFirst": true }),
+        ],
+        "kg_audit_checkpoint" => all(json!({ "name": "x".repeat(200), "tags": vec!["y"; 50] })),
         "kg_graph_generate" => all(json!({ "force": true })),
         "kg_backlinks" => vec![
             json!({ "node": "hub" }),

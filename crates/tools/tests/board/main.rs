@@ -12,6 +12,7 @@
 )]
 
 mod answers;
+mod audit;
 mod backups;
 mod embeddings;
 mod graph;

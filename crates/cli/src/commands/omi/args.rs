@@ -41,6 +41,7 @@ pub(crate) fn commands() -> Vec<Command> {
         config(),
         events(),
         graph(),
+        pending(),
         super::super::omi_backup::command(),
         Command::new("completion")
             .about("Print completions for a shell")
@@ -278,6 +279,44 @@ fn config() -> Command {
                 ),
         )
         .subcommand(Command::new("show").about("Every key with what holds for it"))
+}
+
+fn pending() -> Command {
+    let id = || required("id", "Which write: see `pending list`");
+    group(
+        "pending",
+        "Memories that wait for a second key (`security.enable_consensus`)",
+    )
+    .subcommand(Command::new("list").about("Those that wait, oldest first"))
+    .subcommand(
+        Command::new("show")
+            .about("What is to be stored, and the text that the second key signs")
+            .arg(id()),
+    )
+    .subcommand(
+        Command::new("confirm")
+            .about("Store it: signed with an agent's key of this machine, or elsewhere")
+            .arg(id())
+            .arg(
+                text("agent", "NAME", "Sign with the key of this agent")
+                    .required_unless_present("signature")
+                    .conflicts_with("signature"),
+            )
+            .arg(text(
+                "key",
+                "PUBLIC_KEY",
+                "The key that signed it elsewhere",
+            ))
+            .arg(
+                text(
+                    "signature",
+                    "HEX",
+                    "Its signature of the text that `show` prints",
+                )
+                .requires("key"),
+            ),
+    )
+    .subcommand(Command::new("reject").about("Drop it").arg(id()))
 }
 
 fn events() -> Command {

@@ -39,10 +39,10 @@ pub(super) fn store(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
             output::print_json(&wire(&it));
             continue;
         }
-        output::chat(if it.duplicate {
-            "✓ Memory stored (it was there already)"
-        } else {
-            "✓ Memory stored"
+        output::chat(match (it.duplicate, it.is_pending) {
+            (true, _) => "✓ Memory stored (it was there already)",
+            (_, true) => "✓ Memory kept aside: it is stored once a second key confirms it",
+            _ => "✓ Memory stored",
         });
         output::print(&it.id);
     }
@@ -103,6 +103,9 @@ fn wire(stored: &StoredMemory) -> Value {
     let mut json = json!({ "memory_id": stored.id });
     if stored.duplicate {
         json["duplicate"] = true.into();
+    }
+    if stored.is_pending {
+        json["pending"] = true.into();
     }
     json
 }

@@ -9,13 +9,14 @@ mod context;
 mod events;
 mod graph;
 mod memories;
+mod pending;
 mod picture;
 
 use super::{call, omi_backup, table};
 use crate::{Host, Settings, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::{Caller, Engine};
+use kenning_engine::{Caller, Engine, on_behalf_of};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -74,7 +75,11 @@ pub(crate) fn run(
         }
         Needs::Something => {}
     }
-    dispatch(&omi, name, inner)
+    let agent = match needs {
+        Needs::Writing => omi.engine.agent_of(&omi.caller)?,
+        Needs::Something => None,
+    };
+    on_behalf_of(agent, || dispatch(&omi, name, inner))
 }
 
 /// `None` for a tool.
@@ -84,10 +89,11 @@ fn needs(name: &str, matches: &ArgMatches) -> Option<Needs> {
         ("init" | "store" | "session-start" | "session-end" | "check" | "reindex", _)
         | ("belief" | "now", Some("update"))
         | ("daily", Some("append"))
-        | ("config", Some("set")) => Needs::Writing,
+        | ("config", Some("set"))
+        | ("pending", Some("confirm" | "reject")) => Needs::Writing,
         (
             "recall" | "get" | "belief" | "now" | "daily" | "status" | "audit" | "config"
-            | "events" | "graph",
+            | "events" | "graph" | "pending",
             _,
         ) => Needs::Something,
         _ => return None,
@@ -119,6 +125,10 @@ fn dispatch(omi: &Omi<'_>, name: &str, matches: &ArgMatches) -> Result<u8> {
         ("events", Some(("list", it))) => events::list(omi, it),
         ("events", Some(("subscribe", it))) => events::subscribe(omi, it),
         ("graph", Some(("export", it))) => graph::export(omi, it),
+        ("pending", Some(("list", _))) => pending::list(omi),
+        ("pending", Some(("show", it))) => pending::show(omi, it),
+        ("pending", Some(("confirm", it))) => pending::confirm(omi, it),
+        ("pending", Some(("reject", it))) => pending::reject(omi, it),
         _ => Ok(2),
     }
 }

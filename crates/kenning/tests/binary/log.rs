@@ -1,0 +1,247 @@
+//! The log as an operator uses it: proofs and exports that are checked elsewhere, checkpoints that others
+//! sign, agents with keys, and writes that wait for a second key.
+
+use crate::Place;
+use kenning_core::SeededRandom;
+use serde_json::Value;
+use std::fs;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn store(place: &Place, content: &str) -> String {
+    place.good(&["omi", "store", content]).trim().to_owned()
+}
+
+fn author(place: &Place) -> String {
+    let listed = place.good(&["--json", "audit", "authors", "list"]);
+    let mut listed = serde_json::Deserializer::from_str(&listed).into_iter::<Value>();
+    let of_default = listed.find(|it| it.as_ref().is_ok_and(|it| it["space"] == "default"));
+    let author = of_default.unwrap().unwrap();
+    author["did"].as_str().unwrap().to_owned()
+}
+
+/// Whether the program accepts an export or a proof, without a store.
+fn accepts(place: &Place, command: &str, bytes: &[u8], key: &str) -> bool {
+    fs::write(place.0.path().join("changed"), bytes).unwrap();
+    let data = place.0.path().join("none");
+    let output = place.run(&[
+        "--data",
+        data.to_str().unwrap(),
+        "audit",
+        command,
+        "changed",
+        "--key",
+        key,
+    ]);
+    assert!(!data.exists(), "no store is opened");
+    output.status.success()
+}
+
+#[test]
+fn an_export_is_checked_with_a_file_and_a_key_and_nothing_else() {
+    let place = Place::new();
+    for n in 0..5 {
+        store(&place, &format!("memory {n}"));
+    }
+    let exported = place.good(&["audit", "export", "--checkpoint"]);
+    let key = author(&place);
+    let stranger = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
+    assert!(accepts(&place, "verify-file", exported.as_bytes(), &key));
+    assert!(!accepts(
+        &place,
+        "verify-file",
+        exported.as_bytes(),
+        stranger
+    ));
+    fs::write(place.0.path().join("export"), &exported).unwrap();
+    let told = place.good(&["--json", "audit", "verify-file", "export", "--key", &key]);
+    let told = json(&told);
+    assert_eq!(told["clean"], true);
+    assert_eq!(told["events"], told["covered"]);
+    // An event that is missing at the end is noticed, because the checkpoint covers it.
+    let lines: Vec<&str> = exported.lines().collect();
+    let n = lines.len();
+    let shorter = [&lines[..n - 2], &lines[n - 1..]].concat().join("\n");
+    assert!(!accepts(&place, "verify-file", shorter.as_bytes(), &key));
+    let swapped = exported.replacen("memory", "mEmory", 1);
+    assert_eq!(swapped, exported, "the text of a memory is not in the log");
+    // Any changed bit is noticed; `crates/tools/tests/board/audit.rs` changes 10,000.
+    let random = SeededRandom::new(3);
+    for _ in 0..8 {
+        let mut changed = exported.clone().into_bytes();
+        let at = random.below(changed.len() as u64) as usize;
+        changed[at] ^= 1 << random.below(8);
+        let part = String::from_utf8_lossy(&changed[at.saturating_sub(20)..at + 1]).into_owned();
+        assert!(
+            !accepts(&place, "verify-file", &changed, &key),
+            "byte {at}: {part}"
+        );
+    }
+}
+
+#[test]
+fn a_proof_of_an_event_is_checked_with_a_key_and_nothing_else() {
+    let place = Place::new();
+    store(&place, "the first");
+    store(&place, "the second");
+    let proof = place.good(&["audit", "prove", "2"]);
+    let key = author(&place);
+    fs::write(place.0.path().join("proof.json"), &proof).unwrap();
+    let told = place.good(&["audit", "verify-proof", "proof.json", "--key", &key]);
+    assert!(told.starts_with("holds: event 2 ("), "{told}");
+    let mut value = json(&proof);
+    value["leafIndex"] = 0.into();
+    assert!(!accepts(
+        &place,
+        "verify-proof",
+        value.to_string().as_bytes(),
+        &key
+    ));
+    let stranger = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
+    assert!(!accepts(&place, "verify-proof", proof.as_bytes(), stranger));
+    let (code, err) = place.bad(&["audit", "prove", "999"]);
+    assert!(
+        code == 2 && err.contains("`999` is not the number of an event"),
+        "{err}"
+    );
+    let (_, err) = place.bad(&["audit", "verify-proof", "proof.json", "--key", "x"]);
+    assert!(err.contains("`x` is not a public key"), "{err}");
+}
+
+#[test]
+fn a_checkpoint_is_countersigned_by_a_second_key_and_by_a_witness() {
+    let place = Place::new();
+    store(&place, "one");
+    let note = place.good(&["audit", "checkpoint", "--note"]);
+    assert!(
+        note.starts_with("kenning/") && note.contains("\n\n\u{2014} kenning/"),
+        "{note}"
+    );
+    let did = place
+        .good(&["agent-key", "new", "second"])
+        .trim()
+        .to_owned();
+    let told = json(&place.good(&["--json", "audit", "cosign", "--agent", "second"]));
+    assert_eq!(told["validators"][1]["did"], did.as_str());
+    assert_eq!(told["validators"][1]["name"], "kenning/agent/second");
+    // Once is enough.
+    let again = json(&place.good(&["--json", "audit", "cosign", "--agent", "second"]));
+    assert_eq!(again["validators"].as_array().unwrap().len(), 2);
+    // The note has it from now on; the events about a checkpoint are no reason for another.
+    let cosigned = place.good(&["audit", "checkpoint", "--note"]);
+    assert!(cosigned.starts_with(note.trim_end()), "{cosigned}");
+    assert!(
+        cosigned.contains("\n\u{2014} kenning/agent/second "),
+        "{cosigned}"
+    );
+    assert!(
+        place
+            .good(&["audit", "stats"])
+            .contains("1\tCheckpointCosigned")
+    );
+    // A line of another checkpoint does not count for this one.
+    let forged = "\u{2014} w.example/1 1GorGwAAAABkGFDLJeR//pqzhnEKVvEm2wWbh2RJ6oru5+cUUfm5X9NnlaGr8aSH9QE5RVZD4QGlxl2F5UpVIIi94p178KLfqPPsAA==";
+    let (code, err) = place.bad(&["audit", "cosign", "--line", forged, "--key", &did]);
+    assert!(code == 2 && err.contains("not of this key"), "{err}");
+    assert!(
+        place
+            .good(&["audit", "verify", "--all-spaces"])
+            .contains("clean: ")
+    );
+}
+
+#[test]
+fn what_an_agent_writes_carries_its_identifier_until_its_key_is_revoked() {
+    let place = Place::new();
+    store(&place, "by nobody in particular");
+    let did = place.good(&["agent-key", "new", "coder"]).trim().to_owned();
+    let mut command = place.command(&["omi", "memory_store", "--content", "by the coder"]);
+    let run = |command: &mut std::process::Command| {
+        command.env("KENNING_AGENT", "coder").output().unwrap()
+    };
+    assert!(run(&mut command).status.success());
+    let asked = place.good(&["--json", "kg", "kg_audit_query", "--author", &did]);
+    let found = json(&asked);
+    assert_eq!(found["data"]["totalCount"], 1, "{found:#}");
+    assert_eq!(found["data"]["events"][0]["agent"], did.as_str());
+    assert_ne!(found["data"]["events"][0]["author"], did.as_str());
+    assert!(
+        place
+            .good(&["audit", "verify", "--all-spaces"])
+            .contains("clean: ")
+    );
+    let (_, err) = place.bad(&["agent-key", "new", "coder"]);
+    assert!(err.contains("has a key"), "{err}");
+    let (_, err) = place.bad(&["agent-key", "new", "../x"]);
+    assert!(err.contains("not a name for an agent"), "{err}");
+    place.good(&["agent-key", "revoke", "coder"]);
+    let refused = run(&mut command);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned()
+        + &String::from_utf8_lossy(&refused.stdout);
+    assert!(
+        !refused.status.success() && told.contains("was revoked"),
+        "{told}"
+    );
+    assert!(place.good(&["agent-key", "list"]).contains("revoked 20"));
+}
+
+#[test]
+fn foundational_memories_wait_for_a_second_key() {
+    let place = Place::new();
+    place.good(&["omi", "init"]);
+    place.good(&["omi", "config", "set", "security.enable_consensus", "true"]);
+    store(&place, "an ordinary memory");
+    let foundational = [
+        "omi",
+        "store",
+        "never deploy on Fridays",
+        "--tags",
+        "foundational",
+    ];
+    let id = place.good(&foundational).trim().to_owned();
+    assert!(id.starts_with("pending_"), "{id}");
+    let recall = || place.good(&["omi", "recall", "deploy Fridays"]);
+    assert!(
+        !recall().contains("never deploy"),
+        "nothing is visible before"
+    );
+    let exported = place.good(&["audit", "export"]);
+    assert!(!exported.contains("never deploy") && exported.contains("WriteProposed"));
+    assert!(place.good(&["omi", "pending", "list"]).contains(&id));
+    let (_, err) = place.bad(&["omi", "pending", "confirm", &id, "--agent", "nobody"]);
+    assert!(err.contains("nobody"), "{err}");
+    place.good(&["agent-key", "new", "reviewer"]);
+    place.good(&["omi", "pending", "confirm", &id, "--agent", "reviewer"]);
+    assert!(recall().contains("never deploy"));
+    assert_eq!(place.good(&["omi", "pending", "list"]), "");
+    let (_, err) = place.bad(&["omi", "pending", "confirm", &id, "--agent", "reviewer"]);
+    assert!(err.contains(&id), "{err}");
+    // What would take its place waits as well, and can be rejected.
+    let found = json(&place.good(&[
+        "--json",
+        "omi",
+        "memory_recall",
+        "--query",
+        "deploy Fridays",
+    ]));
+    let old = found.to_string();
+    let old = &old[old.find("mem_").unwrap()..][..36];
+    let next = place.good(&[
+        "omi",
+        "store",
+        "deploy whenever you like",
+        "--supersedes",
+        old,
+    ]);
+    let next = next.trim().to_owned();
+    assert!(next.starts_with("pending_"), "{next}");
+    place.good(&["omi", "pending", "reject", &next]);
+    assert!(recall().contains("never deploy"));
+    assert!(
+        place
+            .good(&["audit", "verify", "--all-spaces"])
+            .contains("clean: ")
+    );
+}

@@ -1,0 +1,289 @@
+//! `kg_audit_query`
+
+use super::words::{Clamped, KgReply};
+use crate::{Call, Effect, Example, Tool, Toolset};
+use kenning_core::{Error, NodeId, Result};
+use kenning_engine::{CONTRACT_KINDS, LogQuery, LoggedEvent, parse_moment, timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The tool.
+pub struct KgAuditQuery;
+
+/// Query the audit log for events with filtering by type, time range, and limit. Returns events from the
+/// deterministic append-only log, oldest first.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Input {
+    /// Filter by event type (e.g., NodeCreated, WorkflowCompleted, SyncStarted); several are separated by
+    /// commas
+    #[serde(default)]
+    pub event_type: Option<String>,
+    /// Start time filter as ISO 8601 timestamp (e.g., 2024-01-01T00:00:00Z), inclusive
+    #[serde(default)]
+    pub start_time: Option<String>,
+    /// End time filter as ISO 8601 timestamp (e.g., 2024-12-31T23:59:59Z), inclusive
+    #[serde(default)]
+    pub end_time: Option<String>,
+    /// Maximum number of results to return (default: 50, max: 1000)
+    #[serde(default)]
+    pub limit: Option<Clamped<1, 1000>>,
+    /// Include the full event payload, the signature and the parents in results (default: false)
+    #[serde(default)]
+    pub include_payload: bool,
+    /// Only events that this key signed, or that were written for this agent: a DID
+    #[serde(default)]
+    pub author: Option<String>,
+    /// Only events about this node: its id, or the path of a document
+    #[serde(default)]
+    pub node_id: Option<String>,
+    /// Only events with this text in their payload, in any case
+    #[serde(default)]
+    pub text: Option<String>,
+    /// Begin with the newest events
+    #[serde(default)]
+    pub newest_first: bool,
+}
+
+/// What was found.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    events: Vec<EventOut>,
+    count: usize,
+    total_count: u64,
+    has_more: bool,
+    filters: Filters,
+}
+
+/// An event.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct EventOut {
+    /// BLAKE3 of what is signed.
+    id: String,
+    /// The type that it was found by, or the kind that is signed.
+    #[serde(rename = "type")]
+    type_name: String,
+    /// The kind that is signed, where it was found by another type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
+    /// The key that signed it.
+    author: String,
+    /// The agent for whom it was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    timestamp: String,
+    hlc: HlcOut,
+    parent_count: usize,
+    /// Its place in this log.
+    seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parents: Option<Vec<String>>,
+}
+
+/// A hybrid time.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct HlcOut {
+    physical_ms: u64,
+    logical: u16,
+}
+
+/// What was asked for.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Filters {
+    event_type: Option<String>,
+    start_time: Option<String>,
+    end_time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
+
+impl Tool for KgAuditQuery {
+    const NAME: &'static str = "kg_audit_query";
+    const TITLE: &'static str = "Query the audit log";
+    const TOOLSET: Toolset = Toolset::Kg;
+    const EFFECT: Effect = Effect::Read;
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "Recent events with what they say",
+            input: r#"{"limit": 100, "includePayload": true}"#,
+            output: r#""hasMore":"#,
+        },
+        Example {
+            title: "By type and time range",
+            input: r#"{"eventType": "NodeCreated", "startTime": "2024-12-01T00:00:00Z", "endTime": "2024-12-31T23:59:59Z"}"#,
+            output: r#""totalCount":0"#,
+        },
+        Example {
+            title: "A time that is none",
+            input: r#"{"startTime": "yesterday"}"#,
+            output: "`startTime`: `yesterday` is not a time since 1970",
+        },
+    ];
+    type Input = Input;
+    type Output = KgReply<Found>;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Found>> {
+        let given = |text: &Option<String>| text.clone().filter(|it| !it.trim().is_empty());
+        let filters = Filters {
+            event_type: given(&input.event_type),
+            start_time: given(&input.start_time),
+            end_time: given(&input.end_time),
+            author: given(&input.author),
+            node_id: given(&input.node_id),
+            text: given(&input.text),
+        };
+        let moment = |field: &str, text: &Option<String>| {
+            let moment = text.as_deref().map(|it| parse_moment(field, it.trim()));
+            moment.transpose()
+        };
+        let skip = ctx.skip("data.events");
+        let query = LogQuery {
+            types: types(filters.event_type.as_deref()),
+            from_ms: moment("startTime", &filters.start_time)?,
+            to_ms: moment("endTime", &filters.end_time)?,
+            author: filters.author.clone(),
+            node: match &filters.node_id {
+                Some(id) => Some(node(ctx, id)?),
+                None => None,
+            },
+            text: filters.text.clone(),
+            skip: skip as u64,
+            limit: input.limit.map_or(50, Clamped::get),
+            newest_first: input.newest_first,
+        };
+        if let (Some(from), Some(to)) = (query.from_ms, query.to_ms)
+            && from > to
+        {
+            return Err(Error::invalid(format!(
+                "`startTime` ({}) is after `endTime` ({})",
+                timestamp(from),
+                timestamp(to)
+            ))
+            .hint("exchange them"));
+        }
+        let found = ctx.engine.query_log(ctx.caller, &query)?;
+        ctx.of_all(
+            "data.events",
+            usize::try_from(found.total).unwrap_or(usize::MAX),
+        );
+        if !found.absent.is_empty() {
+            explain_absence(ctx, &found.absent)?;
+        }
+        let shown = found.events.into_iter();
+        let shown = shown.map(|it| shown_event(it, input.include_payload));
+        let events = readable(shown, ctx.caller.answer_chars_max);
+        let count = events.len();
+        let data = Found {
+            count,
+            total_count: found.total,
+            has_more: query.skip + (count as u64) < found.total,
+            events,
+            filters,
+        };
+        Ok(KgReply::new(data).with("itemCount", count))
+    }
+}
+
+fn types(text: Option<&str>) -> Vec<String> {
+    let names = text.unwrap_or_default().split(',').map(str::trim);
+    let names = names.filter(|it| !it.is_empty());
+    names.map(str::to_owned).collect()
+}
+
+/// Characters of an answer that are not events.
+const MARGIN_CHARS: usize = 8_000;
+
+/// As many events as a model can read at once, so that `hasMore` is true of what is shown. One is shown
+/// always.
+fn readable(events: impl Iterator<Item = EventOut>, chars_max: Option<usize>) -> Vec<EventOut> {
+    let chars_max = chars_max.map_or(usize::MAX, |it| it.saturating_sub(MARGIN_CHARS));
+    let (mut shown, mut n_chars) = (Vec::new(), 0_usize);
+    for event in events {
+        let length = serde_json::to_string(&event).map_or(0, |it| it.len());
+        n_chars = n_chars.saturating_add(length);
+        if n_chars > chars_max && !shown.is_empty() {
+            break;
+        }
+        shown.push(event);
+    }
+    shown
+}
+
+/// The node that somebody means: by its own id, a memory's, or a document's id or path.
+fn node(ctx: &Call<'_>, id: &str) -> Result<NodeId> {
+    let own = || id.parse::<NodeId>().ok();
+    let memory = || {
+        let digits = id.strip_prefix("mem_")?;
+        let parts = [
+            digits.get(..8)?,
+            digits.get(8..12)?,
+            digits.get(12..16)?,
+            digits.get(16..20)?,
+            digits.get(20..)?,
+        ];
+        parts.join("-").parse().ok()
+    };
+    if let Some(node) = own().or_else(memory) {
+        return Ok(node);
+    }
+    let document = ctx.engine.kg().document(ctx.caller, Some(id), None);
+    document.map(|it| it.document.node).map_err(|_| {
+        Error::invalid(format!("`nodeId`: `{id}` is not a node"))
+            .hint("give the `nodeId` of a payload, the id of a memory or a document, or `text`")
+    })
+}
+
+/// Says which types there are, to somebody who asked for one that is not among them.
+fn explain_absence(ctx: &Call<'_>, absent: &[String]) -> Result<()> {
+    let stats = ctx.engine.log_stats(ctx.caller)?;
+    let there: Vec<&str> = stats.kinds.iter().map(|it| it.0.as_str()).collect();
+    let is_documented = absent
+        .iter()
+        .all(|it| CONTRACT_KINDS.contains(&it.as_str()));
+    let there = match there.is_empty() {
+        true => "no events".to_owned(),
+        false => there.join(", "),
+    };
+    let names = absent.join(", ");
+    ctx.remark(match is_documented {
+        true => {
+            format!("no event of type {names} has happened in this space yet; its log has {there}")
+        }
+        false => format!("{names}: not a type of event in this log; it has {there}"),
+    });
+    Ok(())
+}
+
+fn shown_event(event: LoggedEvent, with_payload: bool) -> EventOut {
+    let parents = event.parents.iter().map(ToString::to_string);
+    EventOut {
+        id: event.id.to_string(),
+        kind: (event.kind != event.type_name).then_some(event.kind),
+        type_name: event.type_name,
+        author: event.author,
+        agent: event.agent,
+        timestamp: timestamp(event.hlc.ms()),
+        hlc: HlcOut {
+            physical_ms: event.hlc.ms(),
+            logical: event.hlc.counter(),
+        },
+        parent_count: event.parents.len(),
+        seq: event.seq,
+        parents: with_payload.then(|| parents.collect()),
+        payload: with_payload.then_some(event.payload),
+        signature: with_payload.then_some(event.signature),
+    }
+}
