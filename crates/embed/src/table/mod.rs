@@ -12,10 +12,12 @@ use format::{Layout, f32_at, nibbles};
 use kenning_core::Result;
 use std::sync::LazyLock;
 
-const BYTES: &[u8] = include_bytes!("../../assets/static-minilm-ext256-int4.semb");
-const OFFSETS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/offsets.bin"));
-const SLOTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/slots.bin"));
-const NORMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/norms.bin"));
+// Statics, not constants: the compiler puts a copy of a constant's bytes into every codegen unit that reads it,
+// and this table is the largest thing in the program.
+static BYTES: &[u8] = include_bytes!("../../assets/static-minilm-ext256-int4.semb");
+static OFFSETS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/offsets.bin"));
+static SLOTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/slots.bin"));
+static NORMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/norms.bin"));
 
 /// Numbers of a vector.
 pub const DIMENSIONS: usize = 256;
