@@ -1,30 +1,18 @@
-//! A bucket that speaks S3: signing, parts, pages and retries are the `object_store` crate's, and
-//! every connection is opened by `egress`.
+//! A bucket that speaks S3: parts, pieces, pages, and what the server's errors mean.
 //!
-//! `object_store` is built without its own HTTP client. It is given [`EgressConnector`] instead, which hands
-//! each request to an [`Egress`] that may reach the configured endpoint and follows no redirect: a
+//! Every connection is opened by `egress`, which may reach the configured endpoint and follows no redirect: a
 //! server that points elsewhere does not get the backup sent there.
 //!
 //! Large objects travel in pieces in both directions, so no request or answer is larger than what
 //! `egress` accepts at once, and none needs the whole in memory.
 
 use crate::place::Object;
+use crate::s3::{Call, Client, Failure};
 use crate::stream::{too_large, unwrap_error};
-use async_trait::async_trait;
-use bytes::Bytes;
-use futures::TryStreamExt;
-use http_body_util::BodyExt;
-use kenning_core::{Code, Error, Result};
-use kenning_egress::{Egress, Grant, Method, Policy, Request};
-use object_store::aws::{AmazonS3, AmazonS3Builder};
-use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
-};
-use object_store::path::Path;
-use object_store::{
-    BackoffConfig, ClientOptions, GetOptions, MultipartUpload, ObjectStore, ObjectStoreExt,
-    PutMode, PutPayload, RetryConfig,
-};
+use kenning_core::{Error, Result};
+use kenning_egress::{Egress, Grant, Method, Policy, Response};
+use kenning_text::escape;
+use roxmltree::{Document, Node, ParsingOptions};
 use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -37,6 +25,10 @@ const PART_BYTES: usize = 5 * 1024 * 1024;
 const PIECE_BYTES: u64 = 4 * 1024 * 1024;
 /// The most objects of one listing.
 const OBJECTS_MAX: usize = 1_000_000;
+/// The most pages of one listing.
+const PAGES_MAX: usize = 10_000;
+/// The most elements and texts of one answer in XML. A page of a listing has up to 1,000 objects.
+const NODES_MAX: u32 = 100_000;
 
 /// A bucket and its credentials.
 #[derive(Clone)]
@@ -72,7 +64,7 @@ impl fmt::Debug for BucketSettings {
 /// A bucket. Cheap to clone.
 #[derive(Clone)]
 pub struct Bucket {
-    store: Arc<AmazonS3>,
+    client: Arc<Client>,
     name: String,
     prefix: String,
 }
@@ -95,47 +87,46 @@ impl Bucket {
         policy.limits.redirects_max = 0;
         policy.limits.body_bytes_max = policy.limits.body_bytes_max.max(2 * PIECE_BYTES);
         policy.limits.total_timeout = policy.limits.total_timeout.max(Duration::from_secs(120));
-        let retry = RetryConfig {
-            backoff: BackoffConfig {
-                init_backoff: Duration::from_millis(100),
-                max_backoff: Duration::from_secs(10),
-                base: 2.0,
-            },
-            max_retries: 5,
-            retry_timeout: Duration::from_secs(180),
-        };
-        let mut builder = AmazonS3Builder::new()
-            .with_endpoint(settings.endpoint.trim_end_matches('/'))
-            .with_region(&settings.region)
-            .with_bucket_name(&settings.bucket)
-            .with_access_key_id(&settings.access_key_id)
-            .with_secret_access_key(settings.secret_access_key.as_str())
-            .with_virtual_hosted_style_request(false)
-            .with_allow_http(settings.endpoint.starts_with("http://"))
-            .with_disable_tagging(true)
-            .with_disable_bulk_delete(true)
-            .with_retry(retry)
-            .with_http_connector(EgressConnector(Egress::new(policy)));
-        if let Some(token) = &settings.session_token {
-            builder = builder.with_token(token.as_str());
-        }
-        // The cause might quote a setting.
-        let store = builder
-            .build()
-            .map_err(|_| Error::invalid("the settings of the bucket cannot be used"))?;
+        let client = Client::new(
+            Egress::new(policy),
+            &settings.endpoint,
+            &settings.bucket,
+            &settings.region,
+            &settings.access_key_id,
+            settings.secret_access_key,
+            settings.session_token,
+        )?;
         let prefix = match settings.prefix.trim_matches('/') {
             "" => String::new(),
             prefix => format!("{prefix}/"),
         };
         Ok(Self {
-            store: Arc::new(store),
+            client: Arc::new(client),
             name: settings.bucket,
             prefix,
         })
     }
 
-    fn path(&self, key: &str) -> Path {
-        Path::from(format!("{}{key}", self.prefix))
+    fn path(&self, key: &str) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
+    /// Sends a request about `key`, which is named if it fails.
+    fn call(&self, key: &str, call: &Call<'_>) -> Result<Response> {
+        let answer = self.client.call(call);
+        answer.map_err(|failure| self.error(key, &failure))
+    }
+
+    /// Sends a small object as a whole.
+    fn put_whole(&self, key: &str, body: Vec<u8>) -> Result<()> {
+        let call = Call {
+            method: Method::Put,
+            key: &self.path(key),
+            headers: &[OF_BYTES],
+            body,
+            ..Call::default()
+        };
+        self.call(key, &call).map(drop)
     }
 
     pub(crate) fn put(
@@ -146,8 +137,10 @@ impl Bucket {
         let mut parts = Parts {
             bucket: self,
             key,
+            path: self.path(key),
             buffer: Vec::new(),
             upload: None,
+            tags: Vec::new(),
         };
         let done = fill(&mut parts).and_then(|()| parts.finish());
         if done.is_err() {
@@ -157,108 +150,140 @@ impl Bucket {
     }
 
     pub(crate) fn put_new(&self, key: &str, bytes: &[u8]) -> Result<bool> {
-        let path = self.path(key);
-        let payload = PutPayload::from(bytes.to_vec());
-        let put = self
-            .store
-            .put_opts(&path, payload.clone(), PutMode::Create.into());
-        match wait(put)? {
+        let call = Call {
+            method: Method::Put,
+            key: &self.path(key),
+            headers: &[OF_BYTES, ("if-none-match", "*")],
+            body: bytes.to_vec(),
+            once: true,
+            ..Call::default()
+        };
+        match self.client.call(&call) {
             Ok(_) => Ok(true),
-            Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
+            Err(Failure::Refused { status: 412, .. }) => Ok(false),
             // A service without conditional writes can hold backups, of one machine at a time.
-            Err(error) if server_code(&error.to_string()) == Some("NotImplemented") => {
-                let put = wait(self.store.put(&path, payload))?;
-                put.map_err(|error| self.error(key, &error))?;
+            Err(failure) if failure.code() == Some("NotImplemented") => {
+                self.put_whole(key, bytes.to_vec())?;
                 Ok(true)
             }
-            Err(error) => Err(self.error(key, &error)),
+            Err(failure) => Err(self.error(key, &failure)),
         }
     }
 
     pub(crate) fn get(&self, key: &str, max_bytes: u64, out: &mut dyn Write) -> Result<()> {
         let path = self.path(key);
-        let (mut at, mut tag) = (0, None);
+        let (mut at, mut tag): (u64, Option<String>) = (0, None);
         loop {
-            let mut options = GetOptions::new().with_range(Some(at..at + PIECE_BYTES));
+            let range = format!("bytes={at}-{}", at + PIECE_BYTES - 1);
+            let mut headers = vec![("range", range.as_str())];
             // Pieces of two versions must not be mixed.
-            options.if_match = tag.take();
-            let piece = async {
-                let got = self.store.get_opts(&path, options).await?;
-                let (size, tag) = (got.meta.size, got.meta.e_tag.clone());
-                Ok((size, tag, got.bytes().await?))
+            headers.extend(tag.as_deref().map(|tag| ("if-match", tag)));
+            let call = Call {
+                key: &path,
+                headers: &headers,
+                ..Call::default()
             };
-            let piece: object_store::Result<(u64, Option<String>, Bytes)> = wait(piece)?;
-            let (size, found, bytes) = piece.map_err(|error| self.error(key, &error))?;
+            let answer = match self.client.call(&call) {
+                // There is nothing to read in an empty object.
+                Err(Failure::Refused { status: 416, .. }) if at == 0 => return Ok(()),
+                answer => answer.map_err(|failure| self.error(key, &failure))?,
+            };
+            let n_bytes = answer.body.len() as u64;
+            let size = match answer.status {
+                206 => size_of(answer.header("content-range"), at),
+                // The server knows no pieces.
+                _ => (at == 0).then_some(n_bytes),
+            };
+            let size = size.ok_or_else(|| self.malformed(key))?;
             if size > max_bytes {
                 return Err(too_large(&format!("`{key}`"), max_bytes));
             }
-            out.write_all(&bytes)
+            out.write_all(&answer.body)
                 .map_err(|error| unwrap_error(error, "a file could not be written"))?;
-            at += bytes.len() as u64;
+            at += n_bytes;
             if at >= size {
                 return Ok(());
             }
-            if bytes.is_empty() {
+            if n_bytes == 0 {
                 let name = &self.name;
                 let why = format!("bucket `{name}` closed the connection in the middle of `{key}`");
                 return Err(Error::unavailable(why));
             }
-            tag = found;
+            tag = answer.header("etag").map(str::to_owned);
         }
     }
 
     pub(crate) fn list(&self, folder: &str) -> Result<Vec<Object>> {
         let path = self.path(folder);
-        let mut pages = self.store.list(Some(&path));
-        let listed = async {
-            let mut objects = Vec::new();
-            while let Some(it) = pages.try_next().await? {
+        let mut objects = Vec::new();
+        let mut token = None;
+        for _ in 0..PAGES_MAX {
+            let mut query = vec![("list-type", "2"), ("prefix", path.as_str())];
+            query.extend(token.as_deref().map(|token| ("continuation-token", token)));
+            let call = Call {
+                query: &query,
+                ..Call::default()
+            };
+            let answer = self.call(folder, &call)?;
+            let page = Page::parse(&answer.body).ok_or_else(|| self.malformed(folder))?;
+            for (key, n_bytes) in page.objects {
                 if objects.len() == OBJECTS_MAX {
-                    return Ok(Err(Error::too_large("the bucket has too many objects")));
+                    return Err(Error::too_large("the bucket has too many objects"));
                 }
                 // The listing is limited to the prefix, but the server's answer is not trusted.
-                let key = it.location.as_ref().strip_prefix(&self.prefix);
-                objects.extend(key.map(|key| Object {
+                objects.extend(key.strip_prefix(&self.prefix).map(|key| Object {
                     key: key.to_owned(),
-                    n_bytes: it.size,
+                    n_bytes,
                 }));
             }
-            Ok(Ok(objects))
-        };
-        let mut objects = wait(listed)?.map_err(|error| self.error(folder, &error))??;
-        objects.sort_by(|a, b| a.key.cmp(&b.key));
-        Ok(objects)
+            token = page.next;
+            if token.is_none() {
+                objects.sort_by(|a, b| a.key.cmp(&b.key));
+                return Ok(objects);
+            }
+        }
+        Err(Error::too_large("the bucket has too many objects"))
     }
 
     pub(crate) fn delete(&self, key: &str) -> Result<()> {
-        wait(self.store.delete(&self.path(key)))?.map_err(|error| self.error(key, &error))
+        let call = Call {
+            method: Method::Delete,
+            key: &self.path(key),
+            ..Call::default()
+        };
+        self.call(key, &call).map(drop)
     }
 
     /// An error without the server's text, because its answers repeat the signed request.
-    fn error(&self, key: &str, error: &object_store::Error) -> Error {
+    fn error(&self, key: &str, failure: &Failure) -> Error {
         let name = &self.name;
-        if let Some(ours) = cause(error) {
-            let why = format!("bucket `{name}`: {}", ours.message);
-            let mut told = Error::new(ours.code, why);
-            told.hint.clone_from(&ours.hint);
-            return told;
-        }
-        let text = error.to_string();
-        let said = server_code(&text).unwrap_or("no reason");
-        let is_refused = DENIALS.contains(&said);
-        match error {
-            // The library reports every failed listing as generic, so the server's code decides.
-            _ if said == "NoSuchBucket" => Error::not_found("bucket", name),
-            object_store::Error::NotFound { .. } => Error::not_found("object", key),
-            object_store::Error::Precondition { .. } => {
-                Error::conflict(format!("`{key}` in bucket `{name}` changed meanwhile"))
-                    .hint("try again")
+        let status = match failure {
+            Failure::Unsent(ours) => {
+                let why = format!("bucket `{name}`: {}", ours.message);
+                let mut told = Error::new(ours.code, why);
+                told.hint.clone_from(&ours.hint);
+                return told;
             }
-            object_store::Error::PermissionDenied { .. }
-            | object_store::Error::Unauthenticated { .. } => self.denied(key, said),
-            _ if is_refused => self.denied(key, said),
+            Failure::Refused { status, .. } => *status,
+        };
+        let said = failure.code().unwrap_or("no reason");
+        match status {
+            _ if said == "NoSuchBucket" => Error::not_found("bucket", name),
+            404 => Error::not_found("object", key),
+            412 => Error::conflict(format!("`{key}` in bucket `{name}` changed meanwhile"))
+                .hint("try again"),
+            401 | 403 => self.denied(key, said),
+            _ if DENIALS.contains(&said) => self.denied(key, said),
             _ => Error::unavailable(format!("bucket `{name}` failed at `{key}`: {said}")),
         }
+    }
+
+    fn malformed(&self, key: &str) -> Error {
+        let name = &self.name;
+        Error::unavailable(format!(
+            "bucket `{name}` failed at `{key}`: its answer is malformed"
+        ))
+        .hint("check that `vault.endpoint` is the address of a service that speaks S3")
     }
 
     fn denied(&self, key: &str, said: &str) -> Error {
@@ -288,6 +313,9 @@ fn check_settings(settings: &BucketSettings) -> Result<()> {
         let remedy = "write a whole address such as `https://s3.example.org`";
         return invalid("endpoint", endpoint, remedy);
     }
+    if endpoint.contains(['?', '#']) {
+        return invalid("endpoint", endpoint, "leave out what follows `?` or `#`");
+    }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
     for (field, value) in [("bucket", &settings.bucket), ("region", &settings.region)] {
         if value.is_empty() || !value.chars().all(is_plain) {
@@ -302,7 +330,6 @@ fn check_settings(settings: &BucketSettings) -> Result<()> {
     {
         return invalid("prefix", prefix, "letters, digits, `.`, `-`, `_` and `/`");
     }
-    // Without them the library would request credentials from the cloud's metadata service.
     if settings.access_key_id.is_empty() || settings.secret_access_key.is_empty() {
         return Err(
             Error::invalid("the bucket has no `access_key_id` and secret")
@@ -312,82 +339,155 @@ fn check_settings(settings: &BucketSettings) -> Result<()> {
     Ok(())
 }
 
-/// Runs one exchange to its end on this thread. The only thing that is awaited besides `egress`
-/// is the pause before a retry.
-fn wait<F: Future>(work: F) -> Result<F::Output> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .map_err(|cause| {
-            Error::unavailable("the thread for the bucket could not be started").because(cause)
-        })?;
-    Ok(runtime.block_on(work))
+/// One page of a listing.
+#[derive(Debug, PartialEq, Eq)]
+struct Page {
+    /// Key and size of each object.
+    objects: Vec<(String, u64)>,
+    /// What the next page is asked for with, if there is one.
+    next: Option<String>,
 }
 
-/// The error of `egress`, if it was the cause.
-fn cause<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
-    std::iter::successors(error.source(), |it| it.source()).find_map(|it| it.downcast_ref())
+impl Page {
+    fn parse(body: &[u8]) -> Option<Self> {
+        xml(body, "ListBucketResult", |root| {
+            let objects = root.children().filter(|it| it.has_tag_name("Contents"));
+            let objects = objects.map(|it| {
+                let size = field(it, "Size")?.parse().ok()?;
+                Some((field(it, "Key")?.to_owned(), size))
+            });
+            let objects: Option<Vec<_>> = objects.collect();
+            let next = match field(root, "IsTruncated") {
+                Some("true") => Some(field(root, "NextContinuationToken")?.to_owned()),
+                _ => None,
+            };
+            let objects = objects?;
+            Some(Self { objects, next })
+        })
+    }
 }
 
-/// The code in an answer such as `<Error><Code>SlowDown</Code>…`.
-fn server_code(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once("<Code>")?;
-    let (code, _) = rest.split_once("</Code>")?;
-    let is_code =
-        (1..=64).contains(&code.len()) && code.bytes().all(|it| it.is_ascii_alphanumeric());
-    is_code.then_some(code)
+/// Reads an answer in XML with this root. Its elements have a namespace at some services and none at others.
+fn xml<T>(body: &[u8], root: &str, read: impl FnOnce(Node<'_, '_>) -> Option<T>) -> Option<T> {
+    let options = ParsingOptions {
+        allow_dtd: false,
+        nodes_limit: NODES_MAX,
+        ..ParsingOptions::default()
+    };
+    let document = Document::parse_with_options(std::str::from_utf8(body).ok()?, options).ok()?;
+    let found = document.root_element();
+    (found.tag_name().name() == root)
+        .then(|| read(found))
+        .flatten()
 }
+
+/// The text of a child.
+fn field<'a>(of: Node<'a, '_>, name: &str) -> Option<&'a str> {
+    let found = of.children().find(|it| it.tag_name().name() == name)?;
+    Some(found.text().unwrap_or_default())
+}
+
+/// The size of the object in `bytes 0-99/1234`, if the piece begins where it should.
+fn size_of(range: Option<&str>, at: u64) -> Option<u64> {
+    let (piece, size) = range?.strip_prefix("bytes ")?.split_once('/')?;
+    let (from, _) = piece.split_once('-')?;
+    (from.parse() == Ok(at)).then(|| size.parse().ok())?
+}
+
+/// What an object is, to a server that asks.
+const OF_BYTES: (&str, &str) = ("content-type", "application/octet-stream");
 
 /// Collects what is written into parts. What fits in one part is sent as a whole.
 struct Parts<'a> {
     bucket: &'a Bucket,
     key: &'a str,
+    path: String,
     buffer: Vec<u8>,
-    upload: Option<Box<dyn MultipartUpload>>,
+    /// The name that the server gave to the upload.
+    upload: Option<String>,
+    /// What the server calls each part that it has.
+    tags: Vec<String>,
 }
 
 impl Parts<'_> {
-    fn convert<T>(&self, res: object_store::Result<T>) -> Result<T> {
-        res.map_err(|error| self.bucket.error(self.key, &error))
+    fn call(&self, call: &Call<'_>) -> Result<Response> {
+        self.bucket.call(self.key, call)
+    }
+
+    fn begin(&self) -> Result<String> {
+        let call = Call {
+            method: Method::Post,
+            key: &self.path,
+            query: &[("uploads", "")],
+            headers: &[OF_BYTES],
+            ..Call::default()
+        };
+        let answer = self.call(&call)?;
+        let id = xml(&answer.body, "InitiateMultipartUploadResult", |root| {
+            field(root, "UploadId").map(str::to_owned)
+        });
+        id.filter(|it| !it.is_empty())
+            .ok_or_else(|| self.bucket.malformed(self.key))
     }
 
     fn send_part(&mut self) -> Result<()> {
-        let part = PutPayload::from(std::mem::take(&mut self.buffer));
-        let mut upload = match self.upload.take() {
-            Some(upload) => upload,
-            None => {
-                let path = self.bucket.path(self.key);
-                let begun = wait(self.bucket.store.put_multipart(&path))?;
-                self.convert(begun)?
-            }
+        let upload = match &self.upload {
+            Some(upload) => upload.clone(),
+            None => self.upload.insert(self.begin()?).clone(),
         };
-        let sent = wait(upload.put_part(part));
-        self.upload = Some(upload);
-        self.convert(sent?)
+        let number = (self.tags.len() + 1).to_string();
+        let call = Call {
+            method: Method::Put,
+            key: &self.path,
+            query: &[("partNumber", &number), ("uploadId", &upload)],
+            body: std::mem::take(&mut self.buffer),
+            ..Call::default()
+        };
+        let answer = self.call(&call)?;
+        let tag = answer.header("etag");
+        let tag = tag.ok_or_else(|| self.bucket.malformed(self.key))?;
+        self.tags.push(tag.to_owned());
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
         if self.upload.is_none() {
-            let whole = PutPayload::from(std::mem::take(&mut self.buffer));
-            let path = self.bucket.path(self.key);
-            let put = wait(self.bucket.store.put(&path, whole))?;
-            return self.convert(put).map(drop);
+            let whole = std::mem::take(&mut self.buffer);
+            return self.bucket.put_whole(self.key, whole);
         }
         if !self.buffer.is_empty() {
             self.send_part()?;
         }
-        let Some(upload) = &mut self.upload else {
-            return Ok(());
+        let parts = self.tags.iter().zip(1..).map(|(tag, number): (_, usize)| {
+            let tag = escape::xml(tag);
+            format!("<Part><PartNumber>{number}</PartNumber><ETag>{tag}</ETag></Part>")
+        });
+        let parts: String = parts.collect();
+        let body = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
+        let call = Call {
+            method: Method::Post,
+            key: &self.path,
+            query: &[("uploadId", self.upload.as_deref().unwrap_or_default())],
+            headers: &[("content-type", "application/xml")],
+            body: body.into_bytes(),
+            ..Call::default()
         };
-        let completed = wait(upload.complete())?;
-        self.convert(completed).map(drop)
+        self.call(&call)?;
+        self.upload = None;
+        Ok(())
     }
 
     /// Unfinished uploads cost money. If this fails, the bucket's own rule for them applies: there is
     /// already an error to report.
     fn abort(&mut self) {
-        if let Some(mut upload) = self.upload.take() {
-            let _ = wait(upload.abort());
+        if let Some(upload) = self.upload.take() {
+            let call = Call {
+                method: Method::Delete,
+                key: &self.path,
+                query: &[("uploadId", &upload)],
+                ..Call::default()
+            };
+            let _ = self.call(&call);
         }
     }
 }
@@ -407,69 +507,67 @@ impl Write for Parts<'_> {
     }
 }
 
-/// The HTTP client that `object_store` is given.
-#[derive(Clone, Debug)]
-struct EgressConnector(Egress);
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl HttpConnector for EgressConnector {
-    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.clone()))
+    fn page(inside: &str) -> Option<Page> {
+        let body = format!(
+            "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
+             {inside}</ListBucketResult>"
+        );
+        Page::parse(body.as_bytes())
     }
-}
 
-#[async_trait]
-impl HttpService for EgressConnector {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let (head, body) = request.into_parts();
-        let request = Request {
-            method: method(&head.method)?,
-            url: head.uri.to_string(),
-            headers: headers(&head.headers)?,
-            body: body.collect().await?.to_bytes().to_vec(),
-            ..Request::default()
+    #[test]
+    fn a_page_is_read_with_a_namespace_and_escapes() {
+        let empty = Page {
+            objects: Vec::new(),
+            next: None,
         };
-        let answer = self.0.fetch(request).map_err(refused)?;
-        let mut response = http::Response::builder().status(answer.status);
-        for (name, value) in &answer.headers {
-            response = response.header(name, value);
-        }
-        response
-            .body(answer.body.into())
-            .map_err(|error| HttpError::new(HttpErrorKind::Decode, error))
+        assert_eq!(page("<KeyCount>0</KeyCount>"), Some(empty));
+        let listed = page(
+            "<IsTruncated>true</IsTruncated><Contents><Key>a&amp;b</Key><Size>7</Size></Contents>\
+             <NextContinuationToken>1/x==</NextContinuationToken>",
+        );
+        let expected = Page {
+            objects: vec![("a&b".to_owned(), 7)],
+            next: Some("1/x==".to_owned()),
+        };
+        assert_eq!(listed, Some(expected));
     }
-}
 
-fn method(method: &http::Method) -> Result<Method, HttpError> {
-    Ok(match method.as_str() {
-        "GET" => Method::Get,
-        "HEAD" => Method::Head,
-        "POST" => Method::Post,
-        "PUT" => Method::Put,
-        "DELETE" => Method::Delete,
-        _ => return Err(refused(Error::internal("unsupported HTTP method"))),
-    })
-}
-
-/// The headers for `egress`, which sets those of the connection itself, to the same values.
-fn headers(headers: &http::HeaderMap) -> Result<Vec<(String, String)>, HttpError> {
-    let mut taken = vec![("accept-encoding".to_owned(), "identity".to_owned())];
-    for (name, value) in headers {
-        if name == http::header::HOST || name == http::header::CONTENT_LENGTH {
-            continue;
+    #[test]
+    fn a_page_that_leaves_something_out_is_malformed() {
+        for inside in [
+            "<Contents><Key>a</Key></Contents>",
+            "<Contents><Size>1</Size></Contents>",
+            "<Contents><Key>a</Key><Size>-1</Size></Contents>",
+            "<IsTruncated>true</IsTruncated>",
+            "<Contents>",
+            "&undeclared;",
+        ] {
+            assert_eq!(page(inside), None, "{inside}");
         }
-        let value = value.to_str();
-        let value = value.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
-        taken.push((name.as_str().to_owned(), value.to_owned()));
+        let dtd = "<!DOCTYPE a [<!ENTITY b \"c\">]><ListBucketResult/>";
+        for body in ["", "<html></html>", dtd, "\u{0}"] {
+            assert!(Page::parse(body.as_bytes()).is_none(), "{body}");
+        }
+        let many = "<a/>".repeat(NODES_MAX as usize);
+        assert_eq!(page(&many), None);
     }
-    Ok(taken)
-}
 
-/// The library retries what may succeed later; what `egress` refuses never does.
-fn refused(error: Error) -> HttpError {
-    let kind = match error.code {
-        Code::Timeout => HttpErrorKind::Timeout,
-        Code::Unavailable => HttpErrorKind::Interrupted,
-        _ => HttpErrorKind::Unknown,
-    };
-    HttpError::new(kind, error)
+    #[test]
+    fn a_piece_must_begin_where_it_was_asked_to() {
+        assert_eq!(size_of(Some("bytes 5-9/10"), 5), Some(10));
+        for range in [
+            None,
+            Some("bytes 4-9/10"),
+            Some("bytes 5-9/*"),
+            Some("bytes */10"),
+            Some("5-9/10"),
+        ] {
+            assert_eq!(size_of(range, 5), None, "{range:?}");
+        }
+    }
 }

@@ -35,6 +35,7 @@ mod create;
 mod place;
 mod record;
 mod restore;
+mod s3;
 mod seal;
 mod stream;
 #[cfg(test)]
