@@ -25,7 +25,8 @@ pub(crate) enum Property {
     InRow,
 }
 
-/// The labels of a node, the most general first. A symbol has one, as the contract's code graph has.
+/// The labels of a node, the most general first. Of code these are the ones of the contract; what it calls
+/// otherwise than we do (a method is a `Function` there) has both.
 pub(crate) fn labels(node: &Node) -> Vec<String> {
     let word = |name: &str| node.props.get(name).and_then(Json::as_str);
     let pair = |general: &str, special: Option<&str>| {
@@ -34,11 +35,14 @@ pub(crate) fn labels(node: &Node) -> Vec<String> {
         [general.to_owned()].into_iter().chain(special).collect()
     };
     match node.kind {
-        Kind::Symbol => {
-            let label = word("entity_type").map(pascal).unwrap_or_default();
-            let label = (!label.is_empty()).then_some(label);
-            vec![label.unwrap_or_else(|| "Symbol".to_owned())]
-        }
+        Kind::Symbol => match word("label").or_else(|| word("entity_type")).map(pascal) {
+            Some(label) if !label.is_empty() => match general_label(&label) {
+                Some(general) => vec![general.to_owned(), label],
+                None => vec![label],
+            },
+            _ => vec!["Symbol".to_owned()],
+        },
+        Kind::Document if word("label") == Some("File") => pair("File", None),
         Kind::Entity => pair("Entity", word("type")),
         Kind::Memory if word("memory_type") == Some("belief") => pair("Memory", Some("Belief")),
         Kind::Memory => pair("Memory", None),
@@ -50,6 +54,16 @@ pub(crate) fn labels(node: &Node) -> Vec<String> {
         Kind::Trajectory => pair("Trajectory", None),
         Kind::Tool => pair("Tool", None),
         Kind::Vector => pair("Vector", None),
+    }
+}
+
+/// What the contract's graph calls such a symbol.
+fn general_label(label: &str) -> Option<&'static str> {
+    match label {
+        "Method" => Some("Function"),
+        "Struct" | "Enum" => Some("Class"),
+        "Trait" => Some("Interface"),
+        _ => None,
     }
 }
 
