@@ -79,7 +79,7 @@ impl Engine {
             match dir.unfinished(Some(before_ms), ENTRIES_MAX, &kept) {
                 Ok(found) => cleaned.unfinished += found.n_removed,
                 Err(error) => {
-                    tracing::warn!("files of killed writes could not be removed: {error}")
+                    tracing::warn!("files of killed writes could not be removed: {error}");
                 }
             }
         }

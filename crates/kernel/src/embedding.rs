@@ -255,7 +255,7 @@ impl Kernel {
             };
             // It is dropped without waiting for a request that is under way: what that brings is asked again.
             Worker::start("embedding", Arc::default(), move |signal| {
-                queue.work_off(signal)
+                queue.work_off(signal);
             })
         });
         worker.signal().wake();

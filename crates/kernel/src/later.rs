@@ -176,7 +176,7 @@ impl Later {
             let (log, queue) = (self.log.clone(), Arc::clone(&self.queue));
             let signal = Arc::clone(&self.signal);
             Worker::start("later", signal, move |signal| {
-                work_off(&log, &queue, signal)
+                work_off(&log, &queue, signal);
             })
         });
         if !started.is_running() {
