@@ -459,7 +459,11 @@ mod tests {
             (json!({"minLength": 2}), json!("éé"), json!("é")),
             (json!({"maxLength": 2}), json!("éé"), json!("ééé")),
             (json!({"pattern": "^[a-z]+$"}), json!("ab"), json!("aB")),
-            (json!({"pattern": "(?i)^\\p{L}+é$"}), json!("LÀÉ"), json!("l1é")),
+            (
+                json!({"pattern": "(?i)^\\p{L}+é$"}),
+                json!("LÀÉ"),
+                json!("l1é"),
+            ),
             (
                 json!({"items": {"type": "string"}}),
                 json!(["a"]),

@@ -3,6 +3,8 @@
 //! Nodes and relationships have small numbers, which are never used again: a graph that is mostly gaps is
 //! made anew. Long texts stay in their rows.
 
+use crate::by_value::ByValue;
+use crate::names::Names;
 use crate::rows::{self, Property};
 use kenning_core::NodeId;
 use kenning_cypher::{Direction, Key, Rel, RelId, Token, Value};
@@ -92,58 +94,6 @@ struct RelEntry {
     /// As the store has it.
     relation: Arc<str>,
     properties: Arc<[(u32, Property)]>,
-}
-
-/// The nodes that have a property, by its value.
-#[derive(Clone, Debug, Default)]
-struct ByValue {
-    nodes: HashMap<Key, Vec<u32>>,
-    /// Nodes whose value is in their row.
-    in_rows: Vec<u32>,
-}
-
-/// Names and their numbers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Names {
-    names: Vec<Arc<str>>,
-    tokens: HashMap<Arc<str>, u32>,
-}
-
-impl Names {
-    fn token(&mut self, name: &str) -> u32 {
-        if let Some(token) = self.tokens.get(name) {
-            return *token;
-        }
-        let token = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        let name: Arc<str> = Arc::from(name);
-        self.names.push(Arc::clone(&name));
-        self.tokens.insert(name, token);
-        token
-    }
-
-    /// The number of a name.
-    pub(crate) fn find(&self, name: &str) -> Option<u32> {
-        self.tokens.get(name).copied()
-    }
-
-    /// The number of a name, in whatever case it is written, if only one name fits.
-    pub(crate) fn find_in_any_case(&self, name: &str) -> Option<u32> {
-        self.find(name).or_else(|| {
-            let lower = name.to_lowercase();
-            let mut like = self.names.iter().zip(0..);
-            let fits = |(known, _): &(&Arc<str>, u32)| known.to_lowercase() == lower;
-            let found = like.find(fits)?.1;
-            like.find(fits).is_none().then_some(found)
-        })
-    }
-
-    pub(crate) fn name(&self, token: u32) -> Arc<str> {
-        self.names.get(token as usize).cloned().unwrap_or_default()
-    }
-
-    pub(crate) fn all(&self) -> &[Arc<str>] {
-        &self.names
-    }
 }
 
 impl Graph {
@@ -604,41 +554,5 @@ impl Graph {
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         Arc::clone(all.entry(key).or_insert(index))
-    }
-}
-
-impl ByValue {
-    fn add(&mut self, slot: u32, property: &Property) {
-        let list = match key(property) {
-            Some(key) => self.nodes.entry(key).or_default(),
-            None => &mut self.in_rows,
-        };
-        if let Err(place) = list.binary_search(&slot) {
-            list.insert(place, slot);
-        }
-    }
-
-    fn remove(&mut self, slot: u32, property: &Property) {
-        let key = key(property);
-        let list = match &key {
-            Some(key) => self.nodes.get_mut(key),
-            None => Some(&mut self.in_rows),
-        };
-        let Some(list) = list else { return };
-        if let Ok(place) = list.binary_search(&slot) {
-            list.remove(place);
-        }
-        if let (Some(key), true) = (key, list.is_empty()) {
-            self.nodes.remove(&key);
-        }
-    }
-}
-
-/// What a property is found by; none if it is in its row.
-fn key(property: &Property) -> Option<Key> {
-    match property {
-        Property::Here(value) => Some(Key(value.clone())),
-        Property::Moment(ms) => Some(Key(rows::moment(*ms))),
-        Property::InRow => None,
     }
 }

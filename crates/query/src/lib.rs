@@ -12,10 +12,12 @@
 )]
 
 mod agtype;
+mod by_value;
 mod follow;
 #[cfg(test)]
 mod following;
 mod graph;
+mod names;
 mod procedures;
 mod rows;
 mod view;

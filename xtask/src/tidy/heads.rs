@@ -25,8 +25,6 @@ const LARGER: &[(&str, usize)] = &[
     ("crates/store-postgres/src/tx.rs", 820),
     ("crates/store-sqlite/src/tx.rs", 870),
     ("crates/tools/src/kiwi/execute.rs", 730),
-    ("crates/tools/src/koi/cypher/eval.rs", 700),
-    ("crates/tools/src/koi/cypher/parse.rs", 880),
     // The story that every backend of the store lives through: a test, in the crate of the trait.
     ("crates/store/src/conformance.rs", 840),
 ];

@@ -3,6 +3,7 @@
 use crate::everything;
 use kenning_core::Code;
 use kenning_testing::Fixture;
+use kenning_tools::koi::code_query;
 use serde_json::{Value, json};
 use std::fs;
 use std::time::{Duration, Instant};
@@ -348,4 +349,42 @@ fn hostile_queries_end_change_nothing_and_show_no_sql() {
         assert!(began.elapsed() < Duration::from_secs(30), "{start} went on");
     }
     assert_eq!(fixture.event_kinds(), kinds, "a query made an event");
+}
+
+#[test]
+fn koi_code_is_queried_with_named_columns() {
+    let fixture = Fixture::new();
+    let query = |cypher: &str| {
+        let reply = fixture.call("code_query", json!({ "cypher": cypher }));
+        reply.to_json()
+    };
+    // Deliberate difference: columns have names, not `c1`, unless the caller asks for those.
+    let found = query("MATCH (n) RETURN labels(n), count(n)");
+    let expected = json!({
+        "results": [
+            { "labels(n)": ["Document"], "count(n)": 1 },
+            { "labels(n)": ["Entity", "Person"], "count(n)": 1 },
+        ],
+        "count": 2,
+        "columns": ["labels(n)", "count(n)"],
+    });
+    assert_eq!(found, expected);
+    let default = code_query::answer(
+        fixture.board.engine(),
+        &fixture.owner(),
+        code_query::Request::default(),
+    );
+    assert_eq!(serde_json::to_value(default.unwrap()).unwrap(), expected);
+    assert_eq!(
+        query("MATCH (n:Function) RETURN count(n)")["results"],
+        json!([{ "count(n)": 0 }])
+    );
+    for cypher in ["CREATE (n) RETURN n", "BAD CYPHER", ""] {
+        let request = code_query::Request {
+            cypher: Some(cypher.to_owned()),
+            ..Default::default()
+        };
+        let refusal = code_query::answer(fixture.board.engine(), &fixture.owner(), request);
+        assert_eq!(refusal.err().unwrap().status, 400, "{cypher}");
+    }
 }

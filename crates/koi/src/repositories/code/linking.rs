@@ -454,7 +454,7 @@ fn sweep(
     unused: &HashSet<String>,
 ) -> Result<()> {
     for path in gone {
-        tx.unset(&rows::links(repository), path)?;
+        rows::unset(tx, &rows::links(repository), path)?;
     }
     let links: BTreeMap<String, LinkRow> = rows::all(&**tx, &rows::links(repository))?;
     let edges = links.values().flat_map(|it| &it.edges);
@@ -465,7 +465,7 @@ fn sweep(
         for (name, id) in rows::all::<Id>(&**tx, &bucket)? {
             if !used.contains(&id) {
                 rows::remove_node(tx, id)?;
-                tx.unset(&bucket, &name)?;
+                rows::unset(tx, &bucket, &name)?;
                 n_removed += 1;
             }
         }

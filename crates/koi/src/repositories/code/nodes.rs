@@ -214,7 +214,7 @@ pub(in super::super) fn put(
                 false => remove(tx, repository, from)?,
             }
         }
-        tx.unset(&bucket, from)?;
+        rows::unset(tx, &bucket, from)?;
     }
     let Some(prepared) = prepared else {
         return match before {
@@ -279,5 +279,5 @@ fn remove_row(tx: &mut Tx<'_>, repository: &Repository, path: &str, row: FileRow
     for id in row.symbols.into_iter().chain(row.imports) {
         rows::remove_node(tx, id)?;
     }
-    tx.unset(&rows::files(repository), path)
+    rows::unset(tx, &rows::files(repository), path)
 }

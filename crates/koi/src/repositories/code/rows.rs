@@ -4,13 +4,14 @@ use super::super::record::{self, Repository};
 use kenning_audit::Tx;
 use kenning_code::{Facts, Language};
 use kenning_core::{NodeId, Result};
+use kenning_kernel::{Bucket, Raw};
 use kenning_store::{ReadTx, When};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
 /// Facts of texts, by the names of their contents: equal files of all repositories and work trees share them.
-const FACTS: &str = "code.facts";
+const FACTS: Bucket<Raw> = Bucket::new("code.facts");
 
 type Id = [u8; 16];
 
@@ -67,35 +68,38 @@ pub(super) fn links(repository: &Repository) -> String {
     format!("repositories.links.{}", repository.id)
 }
 
-fn encode<T: Serialize>(row: &T) -> Vec<u8> {
-    postcard::to_allocvec(row).unwrap_or_default()
+/// Rows of code are many and small numbers: they are kept in a compact form.
+fn bucket(name: &str) -> Bucket<Raw> {
+    Bucket::named(name.to_owned())
 }
 
 /// A row that cannot be read is made again, like one that is not there.
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    postcard::from_bytes(bytes).ok()
+fn decode<T: DeserializeOwned>(row: &Raw) -> Option<T> {
+    postcard::from_bytes(&row.0).ok()
 }
 
 pub(super) fn get<T: DeserializeOwned>(
     tx: &dyn ReadTx,
-    bucket: &str,
+    name: &str,
     key: &str,
 ) -> Result<Option<T>> {
-    Ok(tx.get(bucket, key)?.and_then(|it| decode(&it)))
+    Ok(bucket(name).get(tx, key)?.and_then(|it| decode(&it)))
 }
 
-pub(super) fn all<T: DeserializeOwned>(
-    tx: &dyn ReadTx,
-    bucket: &str,
-) -> Result<BTreeMap<String, T>> {
-    let rows = tx.list(bucket)?.into_iter();
+pub(super) fn all<T: DeserializeOwned>(tx: &dyn ReadTx, name: &str) -> Result<BTreeMap<String, T>> {
+    let rows = bucket(name).list(tx)?.into_iter();
     Ok(rows
         .filter_map(|(key, it)| Some((key, decode(&it)?)))
         .collect())
 }
 
-pub(super) fn set<T: Serialize>(tx: &mut Tx<'_>, bucket: &str, key: &str, row: &T) -> Result<()> {
-    tx.set(bucket, key, &encode(row))
+pub(super) fn set<T: Serialize>(tx: &mut Tx<'_>, name: &str, key: &str, row: &T) -> Result<()> {
+    let row = Raw(postcard::to_allocvec(row).unwrap_or_default());
+    bucket(name).set(tx, key, &row)
+}
+
+pub(super) fn unset(tx: &mut Tx<'_>, name: &str, key: &str) -> Result<()> {
+    bucket(name).unset(tx, key)
 }
 
 /// The name of a text's facts.
@@ -105,11 +109,12 @@ pub(super) fn facts_key(path: &str, object: &str) -> String {
 }
 
 pub(super) fn facts(tx: &dyn ReadTx, key: &str) -> Result<Option<Facts>> {
-    Ok(tx.get(FACTS, key)?.and_then(|it| Facts::from_bytes(&it)))
+    let row = FACTS.get(tx, key)?;
+    Ok(row.and_then(|it| Facts::from_bytes(&it.0)))
 }
 
 pub(super) fn put_facts(tx: &mut Tx<'_>, key: &str, bytes: &[u8]) -> Result<()> {
-    tx.set(FACTS, key, bytes)
+    FACTS.set(tx, key, &Raw(bytes.to_vec()))
 }
 
 /// Removes the facts that no file of any repository has any more.
@@ -123,7 +128,7 @@ pub(super) fn sweep_facts(tx: &mut Tx<'_>, gone: &HashSet<String>) -> Result<()>
             gone.remove(&row.facts);
         }
     }
-    gone.iter().try_for_each(|it| tx.unset(FACTS, it))
+    gone.iter().try_for_each(|it| FACTS.unset(tx, it))
 }
 
 /// Removes a node that may be gone already.
@@ -143,21 +148,22 @@ pub(in super::super) fn forget(tx: &mut Tx<'_>, repository: &Repository) -> Resu
             remove_node(tx, id)?;
         }
         gone.insert(row.facts);
-        tx.unset(&files(repository), &path)?;
+        unset(tx, &files(repository), &path)?;
     }
     for path in keys(&**tx, &links(repository))? {
-        tx.unset(&links(repository), &path)?;
+        unset(tx, &links(repository), &path)?;
     }
     for shared in [Shared::External, Shared::Folder] {
         let bucket = shared.bucket(repository);
         for (name, id) in all::<Id>(&**tx, &bucket)? {
             remove_node(tx, id)?;
-            tx.unset(&bucket, &name)?;
+            unset(tx, &bucket, &name)?;
         }
     }
     sweep_facts(tx, &gone)
 }
 
-fn keys(tx: &dyn ReadTx, bucket: &str) -> Result<Vec<String>> {
-    Ok(tx.list(bucket)?.into_iter().map(|it| it.0).collect())
+fn keys(tx: &dyn ReadTx, name: &str) -> Result<Vec<String>> {
+    let rows = bucket(name).list(tx)?.into_iter();
+    Ok(rows.map(|it| it.0).collect())
 }

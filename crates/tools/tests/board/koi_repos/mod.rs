@@ -10,7 +10,7 @@ use kenning_engine::koi::{NewRepository, ScanResult};
 use kenning_engine::{Caller, Principal, Scope, Sensors};
 use kenning_store::{Node, NodeFilter, When};
 use kenning_tools::Selection;
-use kenning_tools::koi::{code_query, github_files, github_repos};
+use kenning_tools::koi::{github_files, github_repos};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -817,41 +817,6 @@ fn koi_repos_need_the_permission_to_write_and_to_fetch() {
         .koi()
         .register_repository(&Caller::new(Principal::owner(space)), &local);
     assert_eq!(error.unwrap_err().code, Code::Denied);
-}
-
-#[test]
-fn koi_code_is_queried_with_named_columns() {
-    let fixture = Fixture::new();
-    let query = |cypher: &str| call(&fixture, "code_query", json!({ "cypher": cypher }));
-    // Deliberate difference: columns have names, not `c1`, unless the caller asks for those.
-    let found = query("MATCH (n) RETURN labels(n), count(n)");
-    let expected = json!({
-        "results": [
-            { "labels(n)": ["Document"], "count(n)": 1 },
-            { "labels(n)": ["Entity", "Person"], "count(n)": 1 },
-        ],
-        "count": 2,
-        "columns": ["labels(n)", "count(n)"],
-    });
-    assert_eq!(found, expected);
-    let default = code_query::answer(
-        fixture.board.engine(),
-        &fixture.owner(),
-        code_query::Request::default(),
-    );
-    assert_eq!(serde_json::to_value(default.unwrap()).unwrap(), expected);
-    assert_eq!(
-        query("MATCH (n:Function) RETURN count(n)")["results"],
-        json!([{ "count(n)": 0 }])
-    );
-    for cypher in ["CREATE (n) RETURN n", "BAD CYPHER", ""] {
-        let request = code_query::Request {
-            cypher: Some(cypher.to_owned()),
-            ..Default::default()
-        };
-        let refusal = code_query::answer(fixture.board.engine(), &fixture.owner(), request);
-        assert_eq!(refusal.err().unwrap().status, 400, "{cypher}");
-    }
 }
 
 #[test]
