@@ -114,9 +114,6 @@ impl Outside {
     }
 }
 
-/// The old name, while tests move to the new one.
-pub use Fixture as House;
-
 /// The program in a fresh directory: its tool table, its vault (with one note, `People/Bill Baue.md`) and its data directory.
 pub struct Fixture {
     /// The board.

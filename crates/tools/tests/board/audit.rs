@@ -3,12 +3,12 @@
 use crate::shapes;
 use kenning_core::{Code, Did, SeededRandom};
 use kenning_engine::{Caller, check_export, check_proof};
-use kenning_testing::{House, Outside};
+use kenning_testing::{Fixture, Outside};
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 
-fn ask(house: &House, tool: &str, arguments: Value) -> Value {
-    let reply = house.call(tool, arguments);
+fn ask(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+    let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
@@ -19,28 +19,28 @@ fn types(answer: &Value) -> Vec<&str> {
 }
 
 /// A graph of two documents, one of which changes and one of which goes, and a memory.
-fn busy_house() -> House {
-    let house = House::without_vault(Selection::default());
-    house.put_document("docs/one.md", "# One\n\nSee [[two]].\n");
-    house.put_document("docs/two.md", "# Two\n");
-    ask(&house, "kg_graph_generate", json!({}));
-    house.clock.advance(60_000);
-    house.put_document("docs/one.md", "# One\n\nChanged.\n");
-    std::fs::remove_file(house.project().join("docs/two.md")).unwrap();
-    ask(&house, "kg_graph_generate", json!({ "force": true }));
-    house.clock.advance(60_000);
+fn busy_fixture() -> Fixture {
+    let fixture = Fixture::without_vault(Selection::default());
+    fixture.put_document("docs/one.md", "# One\n\nSee [[two]].\n");
+    fixture.put_document("docs/two.md", "# Two\n");
+    ask(&fixture, "kg_graph_generate", json!({}));
+    fixture.clock.advance(60_000);
+    fixture.put_document("docs/one.md", "# One\n\nChanged.\n");
+    std::fs::remove_file(fixture.project().join("docs/two.md")).unwrap();
+    ask(&fixture, "kg_graph_generate", json!({ "force": true }));
+    fixture.clock.advance(60_000);
     ask(
-        &house,
+        &fixture,
         "memory_store",
         json!({ "content": "the cache is cold on Mondays" }),
     );
-    house
+    fixture
 }
 
 #[test]
 fn answers_have_the_shape_of_the_contract_s_examples() {
-    let house = busy_house();
-    ask(&house, "kg_audit_checkpoint", json!({}));
+    let fixture = busy_fixture();
+    ask(&fixture, "kg_audit_checkpoint", json!({}));
     let named = json!({ "name": "pre-migration", "tags": ["migration", "backup"] });
     for (tool, arguments) in [
         (
@@ -49,7 +49,7 @@ fn answers_have_the_shape_of_the_contract_s_examples() {
         ),
         ("kg_audit_checkpoint", named),
     ] {
-        let answer = ask(&house, tool, arguments);
+        let answer = ask(&fixture, tool, arguments);
         let faults = shapes::lacks(&shapes::kg_answer(tool), &answer, tool);
         assert_eq!(faults, Vec::<String>::new(), "{answer:#}");
     }
@@ -57,8 +57,8 @@ fn answers_have_the_shape_of_the_contract_s_examples() {
 
 #[test]
 fn the_documented_kinds_are_emitted_where_the_thing_happens() {
-    let house = busy_house();
-    ask(&house, "kg_audit_checkpoint", json!({ "name": "here" }));
+    let fixture = busy_fixture();
+    ask(&fixture, "kg_audit_checkpoint", json!({ "name": "here" }));
     for (kind, n) in [
         ("NodeUpdated", 1),
         ("NodeDeleted", 1),
@@ -66,13 +66,13 @@ fn the_documented_kinds_are_emitted_where_the_thing_happens() {
         ("MemoryStoredEvent", 1),
         ("WorkflowFailed", 0),
     ] {
-        let answer = ask(&house, "kg_audit_query", json!({ "eventType": kind }));
+        let answer = ask(&fixture, "kg_audit_query", json!({ "eventType": kind }));
         assert_eq!(types(&answer), vec![kind; n]);
         assert_eq!(answer["data"]["totalCount"], n);
     }
     // A memory is a node too: it is found under the contract's word, and says what it is.
     let created = ask(
-        &house,
+        &fixture,
         "kg_audit_query",
         json!({ "eventType": "NodeCreated" }),
     );
@@ -88,13 +88,13 @@ fn the_documented_kinds_are_emitted_where_the_thing_happens() {
         [&Value::Null, &Value::Null, &json!("MemoryStoredEvent")]
     );
     let several = json!({ "eventType": "NodeDeleted, NodeUpdated" });
-    assert_eq!(ask(&house, "kg_audit_query", several)["data"]["count"], 2);
+    assert_eq!(ask(&fixture, "kg_audit_query", several)["data"]["count"], 2);
 }
 
 #[test]
 fn both_ends_of_the_time_range_belong_to_it() {
-    let house = busy_house();
-    let all = ask(&house, "kg_audit_query", json!({ "limit": 1000 }));
+    let fixture = busy_fixture();
+    let all = ask(&fixture, "kg_audit_query", json!({ "limit": 1000 }));
     let total = all["data"]["totalCount"].as_u64().unwrap();
     let at = |n: usize| {
         all["data"]["events"][n]["timestamp"]
@@ -105,19 +105,22 @@ fn both_ends_of_the_time_range_belong_to_it() {
     let last = usize::try_from(total).unwrap() - 1;
     let whole = json!({ "startTime": at(0), "endTime": at(last) });
     assert_eq!(
-        ask(&house, "kg_audit_query", whole)["data"]["totalCount"],
+        ask(&fixture, "kg_audit_query", whole)["data"]["totalCount"],
         total
     );
     // Time stands still in between, so the first moment has several events.
     let first = json!({ "startTime": at(0), "endTime": at(0) });
-    let first = ask(&house, "kg_audit_query", first)["data"]["totalCount"]
+    let first = ask(&fixture, "kg_audit_query", first)["data"]["totalCount"]
         .as_u64()
         .unwrap();
     let memory = json!({ "startTime": at(last), "eventType": "MemoryStoredEvent" });
     assert!(first > 1 && first < total, "{first} of {total}");
-    assert_eq!(ask(&house, "kg_audit_query", memory)["data"]["count"], 1);
+    assert_eq!(ask(&fixture, "kg_audit_query", memory)["data"]["count"], 1);
     let none = json!({ "startTime": "2200-01-01" });
-    assert_eq!(ask(&house, "kg_audit_query", none)["data"]["totalCount"], 0);
+    assert_eq!(
+        ask(&fixture, "kg_audit_query", none)["data"]["totalCount"],
+        0
+    );
     // Oldest first, unless somebody asks otherwise.
     let times: Vec<u64> = all["data"]["events"]
         .as_array()
@@ -127,7 +130,7 @@ fn both_ends_of_the_time_range_belong_to_it() {
         .collect();
     assert!(times.is_sorted());
     let newest = ask(
-        &house,
+        &fixture,
         "kg_audit_query",
         json!({ "newestFirst": true, "limit": 1 }),
     );
@@ -136,8 +139,8 @@ fn both_ends_of_the_time_range_belong_to_it() {
 
 #[test]
 fn a_cursor_goes_on_where_the_page_ended() {
-    let house = busy_house();
-    let all = ask(&house, "kg_audit_query", json!({ "limit": 1000 }));
+    let fixture = busy_fixture();
+    let all = ask(&fixture, "kg_audit_query", json!({ "limit": 1000 }));
     let ids = |answer: &Value| -> Vec<String> {
         let events = answer["data"]["events"].as_array().unwrap().iter();
         events
@@ -151,7 +154,7 @@ fn a_cursor_goes_on_where_the_page_ended() {
         if !cursor.is_null() {
             arguments["cursor"] = cursor;
         }
-        let page = ask(&house, "kg_audit_query", arguments);
+        let page = ask(&fixture, "kg_audit_query", arguments);
         seen.extend(ids(&page));
         cursor = page["metadata"]["truncated"][0]["cursor"].clone();
         assert_eq!(page["data"]["hasMore"], !cursor.is_null(), "{page:#}");
@@ -164,9 +167,9 @@ fn a_cursor_goes_on_where_the_page_ended() {
 
 #[test]
 fn authors_nodes_and_texts_are_filters_too() {
-    let house = busy_house();
+    let fixture = busy_fixture();
     let updated = ask(
-        &house,
+        &fixture,
         "kg_audit_query",
         json!({ "eventType": "NodeUpdated", "includePayload": true }),
     );
@@ -177,18 +180,18 @@ fn authors_nodes_and_texts_are_filters_too() {
         event["parents"].as_array().unwrap().len(),
         event["parentCount"].as_u64().unwrap() as usize
     );
-    let total = ask(&house, "kg_audit_query", json!({}))["data"]["totalCount"].clone();
+    let total = ask(&fixture, "kg_audit_query", json!({}))["data"]["totalCount"].clone();
     assert_eq!(
-        ask(&house, "kg_audit_query", json!({ "author": author }))["data"]["totalCount"],
+        ask(&fixture, "kg_audit_query", json!({ "author": author }))["data"]["totalCount"],
         total
     );
     let stranger = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
     assert_eq!(
-        ask(&house, "kg_audit_query", json!({ "author": stranger }))["data"]["totalCount"],
+        ask(&fixture, "kg_audit_query", json!({ "author": stranger }))["data"]["totalCount"],
         0
     );
     for id in [node.as_str().unwrap(), "docs/one.md"] {
-        let about = ask(&house, "kg_audit_query", json!({ "nodeId": id }));
+        let about = ask(&fixture, "kg_audit_query", json!({ "nodeId": id }));
         let found = types(&about);
         assert!(
             found.contains(&"NodeCreated") && found.contains(&"NodeUpdated"),
@@ -196,13 +199,13 @@ fn authors_nodes_and_texts_are_filters_too() {
         );
         assert!(!found.contains(&"MemoryStoredEvent"), "{about:#}");
     }
-    let text = ask(&house, "kg_audit_query", json!({ "text": "DOCS/TWO.md" }));
+    let text = ask(&fixture, "kg_audit_query", json!({ "text": "DOCS/TWO.md" }));
     assert_eq!(types(&text), ["NodeCreated", "NodeDeleted"]);
 }
 
 #[test]
 fn what_is_wrong_with_a_question_is_named() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     for (arguments, expected) in [
         (
             json!({ "endTime": "soon" }),
@@ -222,7 +225,7 @@ fn what_is_wrong_with_a_question_is_named() {
         ),
         (json!({ "limit": "many" }), "limit"),
     ] {
-        let reply = house.call("kg_audit_query", arguments.clone());
+        let reply = fixture.call("kg_audit_query", arguments.clone());
         assert_eq!(reply.error.as_ref().unwrap().code, Code::InvalidInput);
         let value = reply.to_json();
         assert!(
@@ -231,13 +234,13 @@ fn what_is_wrong_with_a_question_is_named() {
         );
     }
     // What is outside of the limits is brought inside, as everywhere in this contract.
-    ask(&house, "memory_store", json!({ "content": "one" }));
-    ask(&house, "memory_store", json!({ "content": "two" }));
+    ask(&fixture, "memory_store", json!({ "content": "one" }));
+    ask(&fixture, "memory_store", json!({ "content": "two" }));
     assert_eq!(
-        ask(&house, "kg_audit_query", json!({ "limit": 0 }))["data"]["count"],
+        ask(&fixture, "kg_audit_query", json!({ "limit": 0 }))["data"]["count"],
         1
     );
-    let unknown = house.call("kg_audit_query", json!({ "eventType": "NodeMade" }));
+    let unknown = fixture.call("kg_audit_query", json!({ "eventType": "NodeMade" }));
     assert!(
         unknown.remarks.join(" ").contains("MemoryStoredEvent"),
         "{:?}",
@@ -247,18 +250,18 @@ fn what_is_wrong_with_a_question_is_named() {
 
 #[test]
 fn a_checkpoint_says_what_it_covers_and_who_signed_it() {
-    let house = busy_house();
-    let before = ask(&house, "kg_audit_query", json!({}))["data"]["totalCount"]
+    let fixture = busy_fixture();
+    let before = ask(&fixture, "kg_audit_query", json!({}))["data"]["totalCount"]
         .as_u64()
         .unwrap();
-    let first = ask(&house, "kg_audit_checkpoint", json!({}))["data"].clone();
+    let first = ask(&fixture, "kg_audit_checkpoint", json!({}))["data"].clone();
     assert_eq!(first["height"], 0);
     assert_eq!(first["stats"]["totalEventsAtCheckpoint"], before);
     assert_eq!(first["stats"]["previousCheckpointHeight"], Value::Null);
     assert_eq!(first["metadata"], json!({ "name": null, "tags": [] }));
-    ask(&house, "memory_store", json!({ "content": "one more" }));
+    ask(&fixture, "memory_store", json!({ "content": "one more" }));
     let second = ask(
-        &house,
+        &fixture,
         "kg_audit_checkpoint",
         json!({ "name": "n", "tags": ["a"] }),
     )["data"]
@@ -282,7 +285,7 @@ fn a_checkpoint_says_what_it_covers_and_who_signed_it() {
     assert_eq!(second["validatorCount"], 1);
     let event =
         json!({ "eventType": "CheckpointCreated", "includePayload": true, "newestFirst": true });
-    let payload = ask(&house, "kg_audit_query", event)["data"]["events"][0]["payload"].clone();
+    let payload = ask(&fixture, "kg_audit_query", event)["data"]["events"][0]["payload"].clone();
     assert_eq!(
         payload,
         json!({
@@ -291,7 +294,7 @@ fn a_checkpoint_says_what_it_covers_and_who_signed_it() {
             "name": "n", "tags": ["a"],
         })
     );
-    let long = house.call("kg_audit_checkpoint", json!({ "name": "x".repeat(201) }));
+    let long = fixture.call("kg_audit_checkpoint", json!({ "name": "x".repeat(201) }));
     assert!(
         long.text.contains("`name` has more than 200 characters"),
         "{}",
@@ -302,19 +305,19 @@ fn a_checkpoint_says_what_it_covers_and_who_signed_it() {
 #[test]
 fn identifiers_are_shown_by_the_method_that_is_set() {
     let outside = Outside::of(&[("KENNING_DID_METHOD", "exo")]);
-    let house = House::without_vault_in(Selection::default(), outside);
-    ask(&house, "memory_store", json!({ "content": "one" }));
-    let answer = ask(&house, "kg_audit_query", json!({}));
+    let fixture = Fixture::without_vault_in(Selection::default(), outside);
+    ask(&fixture, "memory_store", json!({ "content": "one" }));
+    let answer = ask(&fixture, "kg_audit_query", json!({}));
     let author = answer["data"]["events"][0]["author"]
         .as_str()
         .unwrap()
         .to_owned();
     assert!(author.starts_with("did:exo:z6Mk"), "{author}");
     for shown in [author.clone(), author.replace("did:exo:", "did:key:")] {
-        let answer = ask(&house, "kg_audit_query", json!({ "author": shown }));
+        let answer = ask(&fixture, "kg_audit_query", json!({ "author": shown }));
         assert_eq!(answer["data"]["totalCount"], 1);
     }
-    let wrong = House::without_vault_in(
+    let wrong = Fixture::without_vault_in(
         Selection::default(),
         Outside::of(&[("KENNING_DID_METHOD", "E X")]),
     );
@@ -328,17 +331,17 @@ fn identifiers_are_shown_by_the_method_that_is_set() {
 
 #[test]
 fn a_page_that_is_too_long_to_read_at_once_says_that_there_is_more() {
-    let house = House::without_vault(Selection::default());
+    let fixture = Fixture::without_vault(Selection::default());
     for n in 0..300 {
         ask(
-            &house,
+            &fixture,
             "memory_store",
             json!({ "content": format!("number {n}") }),
         );
     }
     let arguments =
         json!({ "limit": 1000, "includePayload": true, "eventType": "MemoryStoredEvent" });
-    let page = ask(&house, "kg_audit_query", arguments);
+    let page = ask(&fixture, "kg_audit_query", arguments);
     let shown = page["data"]["events"].as_array().unwrap().len();
     assert!((20..300).contains(&shown), "{shown}");
     assert_eq!(page["data"]["count"], shown);
@@ -350,8 +353,8 @@ fn a_page_that_is_too_long_to_read_at_once_says_that_there_is_more() {
     );
 }
 
-fn export(house: &House, caller: &Caller) -> String {
-    let engine = house.board.engine();
+fn export(fixture: &Fixture, caller: &Caller) -> String {
+    let engine = fixture.board.engine();
     let (end, seal) = engine.export_seal(caller).unwrap();
     let events = engine.events_after(caller, 0, usize::try_from(end).unwrap());
     let lines = events.unwrap().into_iter().map(|it| it.json.to_string());
@@ -367,17 +370,17 @@ fn is_accepted(bytes: &[u8], key: &Did) -> bool {
 
 #[test]
 fn no_bit_of_an_export_or_a_proof_can_be_another_one() {
-    let house = House::without_vault(Selection::default());
-    ask(&house, "memory_store", json!({ "content": "one" }));
+    let fixture = Fixture::without_vault(Selection::default());
+    ask(&fixture, "memory_store", json!({ "content": "one" }));
     ask(
-        &house,
+        &fixture,
         "memory_store",
         json!({ "content": "two", "tags": ["x"] }),
     );
-    let (caller, key) = (house.owner(), house.log().signer().did().clone());
-    let exported = export(&house, &caller);
+    let (caller, key) = (fixture.owner(), fixture.log().signer().did().clone());
+    let exported = export(&fixture, &caller);
     assert!(is_accepted(exported.as_bytes(), &key), "{exported}");
-    let proof = house
+    let proof = fixture
         .board
         .engine()
         .prove_event(&caller, "1")
