@@ -170,6 +170,9 @@ pub fn verify(tx: &dyn ReadTx, asked: &Verify<'_>, progress: &dyn Fn(u64)) -> Re
     });
     let mut replay = Replay::default();
     replay_events(tx, asked, &mut replay, &checkpoints, &mut report, progress);
+    if !replay.foreign.is_empty() {
+        report.fault("the last events are of another log, and no event applies them".to_owned());
+    }
     report.roots = Some(Roots {
         seq: replay.frontier.size,
         event_root: replay.frontier.root(),
@@ -343,6 +346,13 @@ impl Replay {
             self.authors.note_foreign(row);
             report.n_foreign += 1;
             return;
+        }
+        // The event that applies events of other logs has seen them.
+        let unseen = |it: &&Hash| self.tips.contains(it) && !event.parents.contains(it);
+        if self.foreign.values().any(|it| unseen(&it)) {
+            report.fault(format!(
+                "event {seq} has not seen the events of another log that stand before it"
+            ));
         }
         self.foreign.clear();
         if seq > 1 && event.parents.is_empty() {

@@ -510,7 +510,7 @@ fn an_event_replayed_into_another_log_is_noticed() {
         .unwrap();
     let faults = check(&target).faults.join("\n");
     assert!(
-        faults.contains("a parent is not in the log before it"),
+        faults.contains("the last events are of another log, and no event applies them"),
         "{faults}"
     );
 }
