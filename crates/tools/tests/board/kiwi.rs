@@ -887,7 +887,8 @@ fn a_token_deletes_nothing_from_the_registry_that_another_one_published() {
     // To push the same once more makes nobody its publisher.
     engine.kiwi().registry_push(&bob, &package, false).unwrap();
     let (kiwi, name) = (engine.kiwi(), "oauth_setup");
-    let delete = |caller, dry_run| kiwi.registry_delete(caller, directive, name, None, dry_run);
+    let delete =
+        |caller: &Caller, dry_run| kiwi.registry_delete(caller, directive, name, None, dry_run);
     let fault = delete(&bob, false).unwrap_err();
     assert_eq!(fault.error.code, Code::Denied);
     assert!(fault.error.message.contains("1.0.0"), "{}", fault.error);
