@@ -10,8 +10,13 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn store(place: &Place, content: &str) -> String {
-    place.good(&["omi", "store", content]).trim().to_owned()
+fn store(place: &Place, content: &str) {
+    place.good(&["omi", "store", content]);
+}
+
+/// The id in what `omi store` says.
+fn id_of(told: &str) -> String {
+    told.lines().last().unwrap().to_owned()
 }
 
 fn author(place: &Place) -> String {
@@ -65,8 +70,10 @@ fn an_export_is_checked_with_a_file_and_a_key_and_nothing_else() {
     let n = lines.len();
     let shorter = [&lines[..n - 2], &lines[n - 1..]].concat().join("\n");
     assert!(!accepts(&place, "verify-file", shorter.as_bytes(), &key));
-    let swapped = exported.replacen("memory", "mEmory", 1);
-    assert_eq!(swapped, exported, "the text of a memory is not in the log");
+    assert!(
+        !exported.contains("memory 3"),
+        "the text of a memory is not in the log"
+    );
     // Any changed bit is noticed; `crates/tools/tests/board/audit.rs` changes 10,000.
     let random = SeededRandom::new(3);
     for _ in 0..8 {
@@ -200,7 +207,7 @@ fn foundational_memories_wait_for_a_second_key() {
         "--tags",
         "foundational",
     ];
-    let id = place.good(&foundational).trim().to_owned();
+    let id = id_of(&place.good(&foundational));
     assert!(id.starts_with("pending_"), "{id}");
     let recall = || place.good(&["omi", "recall", "deploy Fridays"]);
     assert!(
@@ -235,7 +242,7 @@ fn foundational_memories_wait_for_a_second_key() {
         "--supersedes",
         old,
     ]);
-    let next = next.trim().to_owned();
+    let next = id_of(&next);
     assert!(next.starts_with("pending_"), "{next}");
     place.good(&["omi", "pending", "reject", &next]);
     assert!(recall().contains("never deploy"));
