@@ -9,13 +9,13 @@
 //! directory.
 
 use crate::tokens::system_space;
-use crate::{Caller, CheckpointView, Kernel, Scope};
+use crate::{Bucket, Caller, CheckpointView, Kernel, Raw, Scope};
 use kenning_audit::{Signer, Tx};
 use kenning_core::{Did, Error, Hash, Result};
 use kenning_store::ReadTx;
 use serde_json::{Value, json};
 
-const BUCKET: &str = "agents";
+const BUCKET: Bucket<Raw> = Bucket::new("agents");
 
 /// Where the secrets are.
 const FOLDER: &str = "agents";
@@ -106,7 +106,7 @@ impl Kernel {
 
     fn put_agent(&self, caller: &Caller, agent: AgentView, event: &'static str) -> Result<()> {
         let write = move |tx: &mut Tx<'_>| {
-            tx.set(BUCKET, &agent.name, &agent.to_bytes())?;
+            BUCKET.set(tx, &agent.name, &Raw(agent.to_bytes()))?;
             let data = json!({ "name": agent.name, "did": agent.did });
             tx.record(event, data).map(drop)
         };
@@ -117,8 +117,8 @@ impl Kernel {
     pub fn agents(&self, caller: &Caller) -> Result<Vec<AgentView>> {
         caller.principal.require(Scope::Read)?;
         let read = |tx: &dyn ReadTx| {
-            let rows = tx.list(BUCKET)?.into_iter();
-            rows.map(|(name, bytes)| AgentView::from_bytes(&name, &bytes))
+            let rows = BUCKET.list(tx)?.into_iter();
+            rows.map(|(name, row)| AgentView::from_bytes(&name, &row.0))
                 .collect()
         };
         self.patiently(caller.waited, || self.log.read(&system_space(), read))
@@ -126,8 +126,8 @@ impl Kernel {
 
     fn find_agent(&self, name: &str) -> Result<Option<AgentView>> {
         self.log.read(&system_space(), |tx| {
-            let bytes = tx.get(BUCKET, name)?;
-            bytes.map(|it| AgentView::from_bytes(name, &it)).transpose()
+            let row = BUCKET.get(tx, name)?;
+            row.map(|it| AgentView::from_bytes(name, &it.0)).transpose()
         })
     }
 
@@ -186,9 +186,9 @@ impl Kernel {
 
     /// Whether a key may countersign here: that of an agent, or of an author of the caller's log.
     pub fn may_countersign(&self, caller: &Caller, key: &Did) -> Result<bool> {
-        let agents = self.log.read(&system_space(), |tx| tx.list(BUCKET))?;
-        for (name, bytes) in agents {
-            let agent = AgentView::from_bytes(&name, &bytes)?;
+        let agents = self.log.read(&system_space(), |tx| BUCKET.list(tx))?;
+        for (name, row) in agents {
+            let agent = AgentView::from_bytes(&name, &row.0)?;
             if agent.did == key.as_str() {
                 return Ok(agent.revoked_ms.is_none());
             }

@@ -1,7 +1,7 @@
 //! Checkpoints as people and programs see them, and who else signed them.
 
 use crate::log_query::shown_did;
-use crate::{Caller, Kernel, Scope, timestamp};
+use crate::{Bucket, Caller, Kernel, Raw, Scope, timestamp};
 use kenning_audit::note::{self, Note, Vouched};
 use kenning_audit::{CHECKPOINT_COSIGNED, CheckpointLabel, Origin, Signer, Tx};
 use kenning_core::{Did, Error, Result};
@@ -9,7 +9,7 @@ use kenning_store::{CheckpointRow, ReadTx};
 use serde_json::{Value, json};
 
 /// Who signed a checkpoint beside its author: a row a checkpoint.
-pub(crate) const COSIGNATURES: &str = "log/cosignatures";
+const COSIGNATURES: Bucket<Raw> = Bucket::new("log/cosignatures");
 
 /// No checkpoint is signed by more.
 const COSIGNATURES_MAX: usize = 64;
@@ -187,7 +187,7 @@ fn find(tx: &dyn ReadTx, height: Option<u64>) -> Result<CheckpointRow> {
 }
 
 fn kept(tx: &dyn ReadTx, height: u64) -> Result<Vec<Kept>> {
-    let Some(bytes) = tx.get(COSIGNATURES, &key_of(height))? else {
+    let Some(Raw(bytes)) = COSIGNATURES.get(tx, &key_of(height))? else {
         return Ok(Vec::new());
     };
     let bad = || {
@@ -272,8 +272,8 @@ fn cosign(tx: &mut Tx<'_>, row: &CheckpointRow, line: &str, key: &Did) -> Result
         .iter()
         .map(|it| json!({ "did": it.did, "line": it.line }))
         .collect();
-    let bytes = Value::from(rows).to_string().into_bytes();
-    tx.set(COSIGNATURES, &key_of(row.height), &bytes)?;
+    let list = Raw(Value::from(rows).to_string().into_bytes());
+    COSIGNATURES.set(tx, &key_of(row.height), &list)?;
     let data = json!({ "height": row.height, "validator": key.as_str(), "signedAt": at_s });
     tx.record(CHECKPOINT_COSIGNED, data).map(drop)
 }

@@ -1,6 +1,6 @@
 //! The log as people and programs see it.
 
-use crate::proofs::parse_hlc;
+use crate::moments::parse_hlc;
 use crate::{Caller, Kernel, Scope, timestamp};
 use kenning_audit::{CheckpointLabel, Consistency, Inclusion, Origin, Roots, Tx, event};
 use kenning_core::{Error, Hash, Result, Space};

@@ -2,7 +2,7 @@
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
-use kenning_core::{Error, Result};
+use kenning_core::{Error, Hlc, Result};
 
 /// Milliseconds since 1970 as `2026-01-31T12:00:00.000Z`.
 pub fn timestamp(ms: u64) -> String {
@@ -11,6 +11,14 @@ pub fn timestamp(ms: u64) -> String {
         Ok(time) => format!("{time:.3}"),
         Err(_) => ms.to_string(),
     }
+}
+
+/// Reads a hybrid time: milliseconds, a point, a counter.
+pub(crate) fn parse_hlc(text: &str) -> Option<Hlc> {
+    let (ms, counter) = text.split_once('.')?;
+    let (ms, counter): (u64, u16) = (ms.parse().ok()?, counter.parse().ok()?);
+    let ms = (ms < 1 << 47).then_some(ms)?;
+    Some(Hlc(Hlc::from_ms(ms).0 | u64::from(counter)))
 }
 
 /// `2026-01-31T12:00:00Z`, with any offset; without one, or as a plain date, in UTC.

@@ -1,6 +1,7 @@
 //! Proofs and exports that can be checked without the store: by a file and a public key.
 
 use crate::events::{checkpoint_json, parse_checkpoint, view};
+use crate::moments::parse_hlc;
 use crate::{Caller, Kernel, Scope};
 use kenning_audit::note::{Note, Vouched, parse_verifier_key};
 use kenning_audit::{CheckpointLabel, Inclusion, Origin, Report, Tx, Verify, event};
@@ -380,12 +381,4 @@ pub(crate) fn parse_event(value: &Value) -> Result<EventRow> {
         signature: bytes("signature")?,
         sealed,
     })
-}
-
-/// Reads a hybrid time: milliseconds, a point, a counter.
-pub(crate) fn parse_hlc(text: &str) -> Option<Hlc> {
-    let (ms, counter) = text.split_once('.')?;
-    let (ms, counter): (u64, u16) = (ms.parse().ok()?, counter.parse().ok()?);
-    let ms = (ms < 1 << 47).then_some(ms)?;
-    Some(Hlc(Hlc::from_ms(ms).0 | u64::from(counter)))
 }

@@ -129,6 +129,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-core",
             "kenning-store",
             "kenning-audit",
+            "kenning-testing-model",
         ]),
     ),
     // One crate a wing, so that a wing cannot reach into another and is built without it.

@@ -16,7 +16,7 @@ pub use status::{PeerView, SyncStatus};
 pub use worker::PeerSync;
 
 use crate::tokens::system_space;
-use crate::{Caller, Kernel, Scope};
+use crate::{Bucket, Caller, Kernel, Raw, Scope};
 use kenning_core::{Did, Error, Kind, Result, Space};
 use kenning_peers::seal::Challenges;
 use kenning_peers::{CURSORS, Peer, Policy, Rules, peer_id};
@@ -28,7 +28,10 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
 /// The bucket of peers in the system space; a row's key is the peer's identifier.
-const PEERS: &str = "peers";
+const PEERS: Bucket<Raw> = Bucket::new("peers");
+
+/// How far each peer has been read, in every space that is shared with it.
+const CURSOR_ROWS: Bucket<Raw> = Bucket::new(CURSORS);
 
 /// The most peers.
 const PEERS_MAX: usize = 256;
@@ -87,9 +90,9 @@ impl Kernel {
     }
 
     fn read_peers(&self) -> Result<Vec<Peer>> {
-        let rows = self.log.read(&system_space(), |tx| tx.list(PEERS))?;
-        let read = |(key, bytes): (String, Vec<u8>)| {
-            let value = serde_json::from_slice::<Value>(&bytes).ok();
+        let rows = self.log.read(&system_space(), |tx| PEERS.list(tx))?;
+        let read = |(key, row): (String, Raw)| {
+            let value = serde_json::from_slice::<Value>(&row.0).ok();
             value
                 .and_then(|it| Peer::from_json(&it))
                 .ok_or_else(|| Error::corrupt(format!("the row of the peer `{key}` is malformed")))
@@ -170,7 +173,7 @@ impl Kernel {
     fn store_peer(&self, peer: &Peer, event: &'static str) -> Result<()> {
         let (key, value) = (peer.did.to_string(), peer.to_json());
         self.log.write(&system_space(), move |tx| {
-            tx.set(PEERS, &key, value.to_string().as_bytes())?;
+            PEERS.set(tx, &key, &Raw(value.to_string().into_bytes()))?;
             tx.record(event, value).map(drop)
         })
     }
@@ -179,7 +182,7 @@ impl Kernel {
     fn begin_sharing(&self, space: &Space, peer: &Peer) -> Result<()> {
         let peer = peer.clone();
         self.log.write(space, move |tx| {
-            tx.unset(CURSORS, peer.did.as_str())?;
+            CURSOR_ROWS.unset(tx, peer.did.as_str())?;
             if tx.revoked_authors().contains(&peer.did) {
                 return Err(Error::conflict(format!("the key {} was revoked", peer.did))
                     .hint("a revoked key stays revoked: give that node a new one"));
@@ -203,13 +206,14 @@ impl Kernel {
         let peer = self.find_peer(name)?;
         let (key, data) = (peer.did.to_string(), peer.to_json());
         self.log.write(&system_space(), move |tx| {
-            tx.unset(PEERS, &key)?;
-            tx.unset(status::STATUS, &key)?;
+            PEERS.unset(tx, &key)?;
+            status::STATUS.unset(tx, &key)?;
             tx.record("PeerRemoved", data).map(drop)
         })?;
         for space in &peer.policy.spaces {
             let key = peer.did.to_string();
-            self.log.write(space, move |tx| tx.unset(CURSORS, &key))?;
+            self.log
+                .write(space, move |tx| CURSOR_ROWS.unset(tx, &key))?;
         }
         Ok(peer)
     }

@@ -1,14 +1,14 @@
 //! How it stands with each peer.
 
 use crate::tokens::system_space;
-use crate::{Caller, Kernel, Scope, timestamp};
+use crate::{Bucket, Caller, Kernel, Raw, Scope, timestamp};
 use kenning_core::{Error, Result};
-use kenning_peers::{CURSORS, Cursor, Done, Peer};
+use kenning_peers::{Cursor, Done, Peer};
 use serde_json::{Value, json};
 use std::sync::PoisonError;
 
 /// The bucket of counters in the system space.
-pub(super) const STATUS: &str = "sync/status";
+pub(super) const STATUS: Bucket<Raw> = Bucket::new("sync/status");
 
 /// After so long without an exchange a peer counts as disconnected.
 const CONNECTED_MS: u64 = 15 * 60 * 1000;
@@ -116,8 +116,8 @@ pub struct SyncStatus {
 impl Kernel {
     pub(super) fn counters(&self, peer: &Peer) -> Result<Counters> {
         let key = peer.did.as_str();
-        let bytes = self.log.read(&system_space(), |tx| tx.get(STATUS, key))?;
-        Ok(bytes.map_or_else(Counters::default, |it| Counters::from_bytes(&it)))
+        let row = self.log.read(&system_space(), |tx| STATUS.get(tx, key))?;
+        Ok(row.map_or_else(Counters::default, |it| Counters::from_bytes(&it.0)))
     }
 
     pub(super) fn count(
@@ -127,14 +127,14 @@ impl Kernel {
     ) -> Result<()> {
         let key = peer.did.to_string();
         self.log.write(&system_space(), move |tx| {
-            let bytes = tx.get(STATUS, &key)?;
-            let before = bytes.map_or_else(Counters::default, |it| Counters::from_bytes(&it));
+            let row = STATUS.get(&**tx, &key)?;
+            let before = row.map_or_else(Counters::default, |it| Counters::from_bytes(&it.0));
             let mut counters = before.clone();
             change(&mut counters);
             if counters == before {
                 return Ok(());
             }
-            tx.set(STATUS, &key, &counters.to_bytes())
+            STATUS.set(tx, &key, &Raw(counters.to_bytes()))
         })
     }
 
@@ -181,9 +181,9 @@ impl Kernel {
         let (mut n_read, mut lag) = (0, 0);
         for space in &peer.policy.spaces {
             let key = peer.did.as_str();
-            let bytes = self.log.read(space, |tx| tx.get(CURSORS, key))?;
-            let cursor = bytes
-                .and_then(|it| Cursor::from_bytes(&it))
+            let row = self.log.read(space, |tx| super::CURSOR_ROWS.get(tx, key))?;
+            let cursor = row
+                .and_then(|it| Cursor::from_bytes(&it.0))
                 .unwrap_or_default();
             n_read += cursor.frontier.size;
             let told = cursor.head.map_or(cursor.frontier.size, |it| it.size);

@@ -9,13 +9,13 @@ use super::{Memory, find_memory};
 use crate::Omi;
 use kenning_audit::{Signer, current_agent, is_text_signed_by};
 use kenning_core::{Did, Error, Hash, Result, Space};
-use kenning_kernel::{Caller, Scope, timestamp};
+use kenning_kernel::{Bucket, Caller, Raw, Scope, timestamp};
 use kenning_store::ReadTx;
 use kenning_text::hex;
 use serde_json::{Value, json};
 
 /// Writes that wait, by their ids. Signed: whoever changes a row changes what will be stored.
-const BUCKET: &str = "omi/pending";
+const BUCKET: Bucket<Raw> = Bucket::new("omi/pending");
 
 /// The tag that makes a memory foundational.
 pub const FOUNDATIONAL: &str = "foundational";
@@ -60,7 +60,7 @@ impl Omi {
         let proposed_by = current_agent().unwrap_or(node).to_string();
         let memories: Vec<Value> = new.iter().map(to_json).collect();
         let id = self.kernel.log().write(space, move |tx| {
-            if tx.list(BUCKET)?.len() >= PENDING_MAX {
+            if BUCKET.list(&**tx)?.len() >= PENDING_MAX {
                 return Err(
                     Error::conflict(format!("{PENDING_MAX} writes wait for a second key"))
                         .hint("confirm or reject some: `kenning omi pending list`"),
@@ -70,7 +70,7 @@ impl Omi {
             let row = json!({ "memories": memories, "by": proposed_by, "at_ms": at_ms });
             let bytes = row.to_string().into_bytes();
             let id = format!("pending_{}", &Hash::of(&bytes).to_string()[..16]);
-            tx.set(BUCKET, &id, &bytes)?;
+            BUCKET.set(tx, &id, &Raw(bytes))?;
             let data = json!({ "id": id, "memories": memories.len() });
             tx.record("WriteProposed", data)?;
             Ok(id)
@@ -82,10 +82,10 @@ impl Omi {
     pub fn pending_writes(&self, caller: &Caller) -> Result<Vec<PendingWrite>> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
-        let rows = self.kernel.log().read(space, |tx| tx.list(BUCKET))?;
+        let rows = self.kernel.log().read(space, |tx| BUCKET.list(tx))?;
         let mut writes = Vec::new();
-        for (id, bytes) in rows {
-            writes.push(parse(space, &id, &bytes)?);
+        for (id, row) in rows {
+            writes.push(parse(space, &id, &row.0)?);
         }
         writes.sort_by(|a, b| (a.at_ms, &a.id).cmp(&(b.at_ms, &b.id)));
         Ok(writes)
@@ -121,7 +121,7 @@ impl Omi {
                 ))
                 .hint("sign the text that `kenning omi pending show` prints"));
             }
-            tx.unset(BUCKET, &named)?;
+            BUCKET.unset(tx, &named)?;
             let mut stored = Vec::new();
             for memory in write.memories {
                 stored.push(store(tx, Prepared::new(memory))?);
@@ -160,7 +160,7 @@ impl Omi {
         let (space, named) = (caller.principal.space.clone(), id.to_owned());
         self.kernel.log().write(&space.clone(), move |tx| {
             find(&**tx, &space, &named)?;
-            tx.unset(BUCKET, &named)?;
+            BUCKET.unset(tx, &named)?;
             tx.record("WriteRejected", json!({ "id": named })).map(drop)
         })
     }
@@ -179,10 +179,10 @@ fn is_foundational(tx: &dyn ReadTx, memory: &NewMemory) -> Result<bool> {
 }
 
 fn find(tx: &dyn ReadTx, space: &Space, id: &str) -> Result<PendingWrite> {
-    let bytes = tx.get(BUCKET, id)?.ok_or_else(|| {
+    let row = BUCKET.get(tx, id)?.ok_or_else(|| {
         Error::not_found("pending write", id).hint("`kenning omi pending list` shows all")
     })?;
-    parse(space, id, &bytes)
+    parse(space, id, &row.0)
 }
 
 fn parse(space: &Space, id: &str, bytes: &[u8]) -> Result<PendingWrite> {
