@@ -100,7 +100,7 @@ fn every_failure_has_its_exit_code_and_its_hint() {
             "is not a space name",
         ),
         (&["restore", "missing.jsonl"], 3, "missing.jsonl"),
-        (&["audit", "prove"], 2, "--event"),
+        (&["audit", "prove"], 2, "--since SIZE"),
         (
             &["audit", "prove", "--event", "x"],
             2,

@@ -53,6 +53,14 @@ fn every_example_answers_alike_at_every_door() {
                     cases += 1;
                     continue;
                 }
+                // Whether peers are looked at by themselves is known to the process that does.
+                if tool.name() == "kg_sync_status" {
+                    for field in ["peers", "summary"] {
+                        assert_eq!(rest["data"][field], cli["data"][field], "{shown}");
+                    }
+                    cases += 1;
+                    continue;
+                }
                 assert_eq!((&rest, &cli), (&alike(said(&mcp)), &rest), "{shown}");
             }
             cases += 1;

@@ -202,7 +202,7 @@ fn what_goes_wrong_on_the_command_line_is_told_in_flags_and_commands() {
         ),
         (
             &["omi", "recall", "x", "--cursor", "y"],
-            "`--cursor`: `y` is none",
+            "`--cursor`: `y` is not a cursor",
         ),
     ] {
         let mut all = vec!["--project", project];

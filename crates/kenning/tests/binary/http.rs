@@ -169,7 +169,7 @@ fn the_operator_may_serve_this_machine_without_tokens_and_is_told_what_that_mean
         ),
         (
             &["--no-token", "--token", "a-long-enough-token"],
-            "opposite things",
+            "contradict each other",
         ),
         (&["--no-token", "--require-token"], "--require-token"),
     ] {

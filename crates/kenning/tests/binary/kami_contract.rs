@@ -535,7 +535,7 @@ fn a_new_project_builds_and_is_watched() {
     assert_eq!(said, "{\"greeting\":\"Hello, Ada!\"}\n");
     for (line, words) in [
         ("kami init hello-tool", "not empty"),
-        ("kami init Hello", "small letters"),
+        ("kami init Hello", "lower-case letters"),
         ("kami init other --prefix UP", "UP.other"),
         ("kami init other --prefix ''", "other"),
     ] {

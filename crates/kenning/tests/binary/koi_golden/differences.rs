@@ -463,7 +463,7 @@ pub(super) const ROWS: &[Row] = &[
         }),
     },
     Row {
-        lines: &[99, 101],
+        lines: &[101],
         path: "results[0].similarity",
         theirs: "none without a provider",
         ours: "how well the document answers",
@@ -471,7 +471,7 @@ pub(super) const ROWS: &[Row] = &[
         instead: Instead::Between(0.5, 1.0),
     },
     Row {
-        lines: &[99, 101],
+        lines: &[101],
         path: "results[0].metadata",
         theirs: "JSON in a text",
         ours: "an object with the same values and more",
@@ -496,13 +496,15 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         lines: &[99],
-        path: "chunk_results",
-        theirs: "no passages without a provider",
-        ours: "passages, verbatim",
-        note: "1.5",
-        instead: Instead::Holds(|_, ours| {
-            let rid = "github:acme/demo:src/a.py";
-            ours["chunk_results"][0]["document_rid"] == rid
+        path: "results[0].rid|results[0].title|results[0].content_preview|results[0].metadata|results[0].similarity|results[1]|count|chunk_results",
+        theirs: "files only, and no passages without a provider",
+        ours: "the function of that name first, then its file; passages, verbatim",
+        note: "6.14",
+        instead: Instead::Holds(|theirs, ours| {
+            let file = &theirs["results"][0]["rid"];
+            ours["results"][0]["metadata"]["kind"] == "symbol"
+                && ours["results"][1]["rid"] == *file
+                && ours["chunk_results"][1]["document_rid"] == *file
         }),
     },
     Row {
