@@ -783,7 +783,7 @@ fn flags_that_the_contract_has_are_understood_and_opposite_ones_refused() {
     ] {
         let (code, err) = place.bad(arguments);
         assert_eq!(code, 2, "{err}");
-        assert!(err.contains("opposite"), "{err}");
+        assert!(err.contains("contradict"), "{err}");
     }
     // What is piped into another program has no marks in it.
     let shown = place.good(&["omi", "recall", "deploys"]);
