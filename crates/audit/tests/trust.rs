@@ -294,7 +294,7 @@ fn the_log_of_another_space_and_of_another_store_are_noticed() {
         data: Value::Null,
     };
     append(&target, event.sign(2, &origin, [1; 16], &signer));
-    assert_fault(&check(&target), "event 2 belongs to the log");
+    assert_fault(&check(&target), "no event applies them");
 }
 
 #[test]

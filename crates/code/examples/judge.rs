@@ -5,6 +5,10 @@
 //! Beside ours stands what "the first function of that name" would give.
 
 #![allow(clippy::print_stdout, reason = "its answer is what it prints")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a tool of developers reads the cases that they name"
+)]
 
 use kenning_code::resolve::{Origin, Place, Project, Relation, Source, Sym};
 use kenning_code::{Expr, SymbolKind, read};

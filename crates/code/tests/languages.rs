@@ -1,5 +1,7 @@
 //! Each language, from its text to links: a few files of it, and what must be found.
 
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
 use kenning_code::resolve::{Link, Origin, Place, Project, Relation, Source};
 use kenning_code::{Language, read};
 

@@ -1,6 +1,5 @@
 //! The table is in a program once.
 
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 #![expect(clippy::disallowed_methods, reason = "the test reads its own program")]
 
 use kenning_embed::{Embedder, Table};

@@ -5,7 +5,7 @@ use crate::moments::parse_hlc;
 use crate::{Caller, Kernel, Scope};
 use kenning_audit::note::{Note, Vouched, parse_verifier_key};
 use kenning_audit::{CheckpointLabel, Inclusion, Origin, Report, Tx, Verify, event};
-use kenning_core::{Did, Error, Hash, Hlc, Result, Space};
+use kenning_core::{Did, Error, Hash, Result, Space};
 use kenning_store::{CheckpointRow, EventRow, SealedData, canonical_json, parse_json};
 use kenning_text::hex;
 use serde_json::{Map, Value, json};

@@ -314,7 +314,7 @@ mod tests {
             ("ann:hunter2@host", "a user name or a password"),
             ("http://127.0.0.1:1/?token=hunter2", "a query"),
             ("http://127.0.0.1:1/#hunter2", "a query"),
-            ("nowhere", "`nowhere` is not the address"),
+            ("nowhere", "`nowhere` is not the URL"),
         ] {
             let misnamed = FarServer::new(base, None).err().unwrap();
             let error = misnamed.error();

@@ -149,7 +149,7 @@ fn declared_name(node: Node<'_>) -> Option<Node<'_>> {
             _ => {
                 at = at
                     .child_by_field_name("declarator")
-                    .or_else(|| at.named_child(0))?
+                    .or_else(|| at.named_child(0))?;
             }
         }
     }

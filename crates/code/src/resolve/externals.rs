@@ -150,7 +150,7 @@ pub(super) fn is_builtin(family: Family, name: &str) -> bool {
             "check",
             "error",
         ],
-        Family::CFamily => &[
+        Family::C => &[
             "free", "malloc", "memcpy", "memset", "printf", "fprintf", "snprintf", "strlen",
             "strcmp", "std", "assert", "exit", "abort",
         ],

@@ -21,7 +21,7 @@ pub(super) enum Family {
     Rust,
     Go,
     Jvm,
-    CFamily,
+    C,
     CSharp,
     Ruby,
     Php,
@@ -33,7 +33,7 @@ impl Family {
     pub(super) const fn of(language: Language) -> Self {
         match language {
             Language::Bash => Self::Bash,
-            Language::C | Language::Cpp => Self::CFamily,
+            Language::C | Language::Cpp => Self::C,
             Language::CSharp => Self::CSharp,
             Language::Go => Self::Go,
             Language::Java | Language::Kotlin => Self::Jvm,
@@ -48,7 +48,7 @@ impl Family {
 
     /// Whether the members of a type are names in its methods.
     pub(super) const fn has_implicit_this(self) -> bool {
-        matches!(self, Self::Jvm | Self::CFamily | Self::CSharp | Self::Ruby)
+        matches!(self, Self::Jvm | Self::C | Self::CSharp | Self::Ruby)
     }
 }
 

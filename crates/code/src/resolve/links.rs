@@ -125,7 +125,10 @@ pub(super) fn is_test_path(path: &str) -> bool {
 
 /// The links of one file while they are gathered.
 #[derive(Default)]
-pub(super) struct Gathered(BTreeMap<(Place, Relation, Place), (f32, Origin, Vec<u32>)>);
+pub(super) struct Gathered(BTreeMap<(Place, Relation, Place), Evidence>);
+
+/// How sure a link is, how it was found, and on which lines.
+type Evidence = (f32, Origin, Vec<u32>);
 
 impl Gathered {
     pub(super) fn add(
@@ -203,10 +206,10 @@ impl Project<'_> {
             let module = self.module(f, import.scope, &import.module, 0);
             match module {
                 Some(Thing::Module(module)) => {
-                    self.module_place(&module).into_iter().for_each(&mut add)
+                    self.module_place(&module).into_iter().for_each(&mut add);
                 }
                 Some(Thing::External(name)) => {
-                    add(Place::External(external_package(file.family, &name)))
+                    add(Place::External(external_package(file.family, &name)));
                 }
                 Some(Thing::Symbol(sym)) => add(Place::Symbol(sym)),
                 _ => {}
@@ -219,7 +222,7 @@ impl Project<'_> {
                             add(Place::File(sym.file));
                         }
                         Thing::Module(module) => {
-                            self.module_place(&module).into_iter().for_each(&mut add)
+                            self.module_place(&module).into_iter().for_each(&mut add);
                         }
                         _ => {}
                     }

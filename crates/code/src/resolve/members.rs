@@ -124,10 +124,7 @@ impl Project<'_> {
                         of.way,
                     )];
                 }
-                let way = match of.way {
-                    Way::Receiver => Way::Receiver,
-                    way => way,
-                };
+                let way = of.way;
                 self.member_of_type(&Ty::symbol(sym), name, depth + 1)
                     .into_iter()
                     .map(|it| Found { way, ..it })

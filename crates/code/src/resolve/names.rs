@@ -116,10 +116,7 @@ impl<'a> Project<'a> {
                 )
             });
             // A name that is a parameter is nothing else, whatever it is.
-            return vec![Found::new(
-                ty.map_or_else(unknown, |it| value_of(it)),
-                Way::Type,
-            )];
+            return vec![Found::new(ty.map_or_else(unknown, value_of), Way::Type)];
         }
         let generic = symbol.and_then(|it| it.generics.iter().find(|it| it.name == name));
         if let Some(generic) = generic {

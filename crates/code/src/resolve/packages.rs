@@ -41,7 +41,7 @@ impl Project<'_> {
             }
             Family::Rust => self.rust_path(f, scope, module, depth),
             Family::Jvm | Family::CSharp | Family::Php => self.package(f, module),
-            Family::CFamily | Family::Bash | Family::Ruby => {
+            Family::C | Family::Bash | Family::Ruby => {
                 let near = join(folder(file.path), module);
                 let ending = format!("/{module}");
                 let found = self
@@ -242,9 +242,7 @@ impl Project<'_> {
                 }
                 self.nearest(at, name, family)
             }
-            Family::CFamily | Family::Ruby | Family::Bash | Family::Sql => {
-                self.nearest(at, name, family)
-            }
+            Family::C | Family::Ruby | Family::Bash | Family::Sql => self.nearest(at, name, family),
             Family::Rust => {
                 let module = self.rust_first(at.file, at.scope, name, 1);
                 match module {

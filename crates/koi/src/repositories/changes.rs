@@ -149,9 +149,9 @@ fn on_two_threads<T: Send, U: Send>(all: Vec<T>, work: impl Fn(T) -> U + Sync) -
     let (mut even, mut odd) = (Vec::new(), Vec::new());
     for (n, it) in all.into_iter().enumerate() {
         if n % 2 == 0 {
-            even.push(it)
+            even.push(it);
         } else {
-            odd.push(it)
+            odd.push(it);
         }
     }
     let (even, odd) = std::thread::scope(|scope| {

@@ -215,10 +215,13 @@ fn due(known: &Known) -> Vec<usize> {
     all
 }
 
+/// The weight of an edge, and its properties.
+type Properties = (f64, Map<String, Value>);
+
 /// The edges that a file says.
 fn wanted(known: &Known, project: &Project<'_>, f: u32, row: &FileRow) -> Vec<Wanted> {
     let source = &known.sources[f as usize];
-    let mut all: BTreeMap<(End, &'static str, End), (f64, Map<String, Value>)> = BTreeMap::new();
+    let mut all: BTreeMap<(End, &'static str, End), Properties> = BTreeMap::new();
     let mut plain = |src: End, rel: &'static str, dst: End| {
         all.insert((src, rel, dst), (1.0, Map::new()));
     };
