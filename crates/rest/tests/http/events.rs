@@ -163,7 +163,10 @@ async fn a_place_that_is_none_is_refused() {
             .await;
         assert_eq!(answer.code(), "invalid_input", "{header}");
     }
-    assert_eq!(place.post("/events", "", "{}").await.status, 405);
+    // Whoever sends no message of a peer there is given a challenge, and nothing else.
+    let greeting = place.post("/events", "", "{}").await.json();
+    let fields: Vec<&String> = greeting.as_object().unwrap().keys().collect();
+    assert_eq!(fields, ["provider", "challenge"]);
 }
 
 #[tokio::test]

@@ -454,7 +454,7 @@ async fn koi_routes_of_pages_repositories_and_code_answer() {
             "/count",
             json!(0),
         ),
-        ("POST", "/code/query", json!({}), 200, "/results", json!([])),
+        ("POST", "/code/query", json!({}), 200, "/count", json!(2)),
         (
             "GET",
             "/koi-net/health",

@@ -41,11 +41,13 @@ pub struct Input {
 /// How values are written.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[allow(
+    missing_docs,
+    reason = "without texts the schema is a plain list of words"
+)]
 pub enum Format {
-    /// As JSON, by the names of the columns
     #[default]
     Json,
-    /// As texts, by c1, c2 …
     Agtype,
 }
 
