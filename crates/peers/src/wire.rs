@@ -27,6 +27,9 @@ pub fn pack(value: &Value) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Values of a message, counted by commas: those of a text count too, and a note may be a long table.
+const VALUES_MAX: usize = 4_000_000;
+
 /// Reads a message. It is unpacked no further than [`MESSAGE_BYTES_MAX`].
 pub fn unpack(bytes: &[u8]) -> Result<Value> {
     let bad = || Error::invalid("the message is not compressed JSON");
@@ -38,6 +41,13 @@ pub fn unpack(bytes: &[u8]) -> Result<Value> {
     if text.len() as u64 > MESSAGE_BYTES_MAX {
         return Err(Error::too_large(format!(
             "the message has more than {MESSAGE_BYTES_MAX} bytes"
+        )));
+    }
+    // A value takes tens of bytes of memory for two of the message.
+    let n_values = text.iter().filter(|byte| **byte == b',').count();
+    if n_values > VALUES_MAX {
+        return Err(Error::too_large(format!(
+            "the message has more than {VALUES_MAX} values"
         )));
     }
     let text = String::from_utf8(text).map_err(|_| bad())?;
@@ -249,4 +259,21 @@ fn read_row(value: &Value) -> Option<Row> {
         key: text("pair")?,
         value: hex::decode(value.get("value")?.as_str()?)?,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_message_of_millions_of_values_is_refused_before_it_is_parsed() {
+        let many = format!("[{}0]", "0,".repeat(VALUES_MAX + 1));
+        let mut packed = Vec::new();
+        ZlibEncoder::new(many.as_bytes(), Compression::fast())
+            .read_to_end(&mut packed)
+            .unwrap();
+        assert!(packed.len() < 100_000, "{}", packed.len());
+        let error = unpack(&packed).unwrap_err();
+        assert!(error.message.contains("values"), "{error}");
+    }
 }
