@@ -25,8 +25,8 @@ impl Tx<'_> {
         }
         let keys = keys.join(" UNION ALL ");
         let sql = format!(
-            "SELECT {columns} FROM events WHERE space = $1 AND seq IN
-                (SELECT seq FROM ({keys}) AS found ORDER BY {order} LIMIT $2 OFFSET $3)
+            "SELECT {columns} FROM events WHERE space = $1 AND seq = ANY (ARRAY
+                (SELECT seq FROM ({keys}) AS found ORDER BY {order} LIMIT $2 OFFSET $3))
              ORDER BY {order}"
         );
         self.owned(&sql, &params, row::event)

@@ -8,9 +8,11 @@ use kenning_store::{EventFilter, EventOf, EventPage, EventPart, EventRow};
 impl Tx<'_> {
     pub(crate) fn events_of(&self, filter: &EventFilter, page: EventPage) -> Result<Vec<EventRow>> {
         let columns = row::EVENT_COLUMNS;
-        let order = match page.newest_first {
-            true => "hlc DESC, seq DESC",
-            false => "hlc, seq",
+        // The plus signs keep the planner from walking the whole log in the order of time to find the
+        // few rows of the page.
+        let (order, order_of_page) = match page.newest_first {
+            true => ("hlc DESC, seq DESC", "+hlc DESC, +seq DESC"),
+            false => ("hlc, seq", "+hlc, +seq"),
         };
         // An index alone says which; only those rows are read. Parts are merged as they are read.
         let mut params: Params<'_> = vec![Box::new(self.space())];
@@ -26,7 +28,7 @@ impl Tx<'_> {
         let sql = format!(
             "SELECT {columns} FROM events WHERE space = ? AND seq IN
                 (SELECT seq FROM ({keys} ORDER BY {order} LIMIT ? OFFSET ?))
-             ORDER BY {order}"
+             ORDER BY {order_of_page}"
         );
         self.many(&sql, &refs(&params), row::event)
     }
