@@ -93,6 +93,16 @@ const CRATES: &[(&str, May)] = &[
             "kenning-vault",
         ]),
     ),
+    // So that an exchange between nodes can be simulated without a network, files or a clock.
+    (
+        "kenning-peers",
+        Only(&[
+            "kenning-text",
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+        ]),
+    ),
     // So that what all wings share can depend on none of them.
     (
         "kenning-kernel",
@@ -119,17 +129,6 @@ const CRATES: &[(&str, May)] = &[
             "kenning-search",
             "kenning-cypher",
             "kenning-kernel",
-        ]),
-    ),
-    // So that an exchange between nodes can be simulated without a network, files or a clock.
-    (
-        "kenning-peers",
-        Only(&[
-            "kenning-text",
-            "kenning-core",
-            "kenning-store",
-            "kenning-audit",
-            "kenning-testing-model",
         ]),
     ),
     // One crate a wing, so that a wing cannot reach into another and is built without it.
@@ -350,6 +349,7 @@ const TESTS_ALSO: &[&str] = &[
 
 /// What the tests of one crate may name besides.
 const TESTS_OF_ONE: &[(&str, &[&str])] = &[
+    ("kenning-peers", &["kenning-testing-model"]),
     ("kenning-mcp", &["kenning-testing-mcp"]),
     ("kenning-sandbox", &["kenning-testing-wasm"]),
     // Installed tools are called over the board, one that is broken among them; pages are fetched from an

@@ -41,9 +41,12 @@ pub struct PendingWrite {
 impl Omi {
     /// Keeps memories aside if they need a second key. Gives the name of the write.
     pub(super) fn propose(&self, caller: &Caller, new: &[NewMemory]) -> Result<Option<String>> {
-        if !self.kernel.memory_config()?.needs_second_key {
-            return Ok(None);
-        }
+        // Where the file has a mistake, only what might need a second key is refused.
+        let mistake = match self.kernel.memory_config() {
+            Ok(config) if !config.needs_second_key => return Ok(None),
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
         let space = &caller.principal.space;
         let is_needed = self.kernel.log().read(space, |tx| {
             for memory in new {
@@ -55,6 +58,9 @@ impl Omi {
         })?;
         if !is_needed {
             return Ok(None);
+        }
+        if let Some(mistake) = mistake {
+            return Err(mistake);
         }
         let node = self.kernel.log().signer().did().clone();
         let proposed_by = current_agent().unwrap_or(node).to_string();

@@ -160,10 +160,9 @@ fn calls(name: &str) -> Vec<Value> {
         "belief_evidence" => all(json!({ "belief_id": "b" })),
         "belief_check_contradiction" => all(json!({ "memory_id_1": "m" })),
         "daily_append" => all(json!({ "content": "x".repeat(100_000) })),
-        "kg_stats" | "kg_health" | "kg_cache_stats" | "help" | "now_read" | "now_update"
-        | "integrity_check" | "federation_status" | "github_scan" | "vault_backup" => {
-            all(json!({}))
-        }
+        "kg_stats" | "kg_health" | "kg_cache_stats" | "kg_sync_status" | "help" | "now_read"
+        | "now_update" | "integrity_check" | "federation_status" | "github_scan"
+        | "vault_backup" => all(json!({})),
         other => panic!("say how `{other}` is called so that its answer is as long as can be"),
     }
 }
