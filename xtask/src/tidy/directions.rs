@@ -281,16 +281,6 @@ const CRATES: &[(&str, May)] = &[
         ]),
     ),
     (
-        "kenning-testing-peers",
-        Only(&[
-            "kenning-core",
-            "kenning-store",
-            "kenning-audit",
-            "kenning-peers",
-            "kenning-testing-model",
-        ]),
-    ),
-    (
         "kenning-testing-model",
         Only(&[
             "kenning-core",
@@ -298,6 +288,16 @@ const CRATES: &[(&str, May)] = &[
             "kenning-store-sqlite",
             "kenning-store-postgres",
             "kenning-testing-postgres",
+        ]),
+    ),
+    (
+        "kenning-testing-peers",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-peers",
+            "kenning-testing-model",
         ]),
     ),
     (
