@@ -10,15 +10,14 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgAuditCheckpoint;
 
-/// Create a checkpoint in the audit chain. Checkpoints provide periodic state snapshots for efficient
-/// verification and sync recovery points.
+/// Create a checkpoint in the audit chain: a signed state for verification and sync recovery.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Optional name for the checkpoint (for reference purposes)
+    /// Name for reference
     #[serde(default)]
     pub name: Option<String>,
-    /// Optional tags for categorizing the checkpoint
+    /// Its tags
     #[serde(default)]
     pub tags: Vec<String>,
 }

@@ -16,32 +16,31 @@ pub struct KgAuditQuery;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Input {
-    /// Filter by event type (e.g., NodeCreated, WorkflowCompleted, SyncStarted); several are separated by
-    /// commas
+    /// Filter by event type (e.g., NodeCreated, WorkflowCompleted,SyncStarted)
     #[serde(default)]
     pub event_type: Option<String>,
-    /// Start time filter as ISO 8601 timestamp (e.g., 2024-01-01T00:00:00Z), inclusive
+    /// Start time filter as ISO 8601 timestamp
     #[serde(default)]
     pub start_time: Option<String>,
-    /// End time filter as ISO 8601 timestamp (e.g., 2024-12-31T23:59:59Z), inclusive
+    /// End time filter, inclusive
     #[serde(default)]
     pub end_time: Option<String>,
-    /// Maximum number of results to return (default: 50, max: 1000)
+    /// Maximum number of results (default: 50)
     #[serde(default)]
     pub limit: Option<Clamped<1, 1000>>,
-    /// Include the full event payload, the signature and the parents in results (default: false)
+    /// Include the full event payload and signature
     #[serde(default)]
     pub include_payload: bool,
-    /// Only events that this key signed, or that were written for this agent: a DID
+    /// DID of the key that signed, or of the agent
     #[serde(default)]
     pub author: Option<String>,
-    /// Only events about this node: its id, or the path of a document
+    /// Id of a node, or path of a document
     #[serde(default)]
     pub node_id: Option<String>,
-    /// Only events with this text in their payload, in any case
+    /// Text in the payload
     #[serde(default)]
     pub text: Option<String>,
-    /// Begin with the newest events
+    /// Newest first
     #[serde(default)]
     pub newest_first: bool,
 }

@@ -13,12 +13,12 @@ pub struct KgGraphGenerate;
 /// At most this many errors are returned.
 const ERRORS_MAX: usize = 100;
 
-/// Generate or regenerate the knowledge graph from documentation files. Scans markdown files and creates
-/// nodes with relationships based on wikilinks and markdown links.
+/// Generate or regenerate the knowledge graph from markdown files: nodes, and relationships from wikilinks
+/// and markdown links.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Path to documentation directory relative to project root (default "docs")
+    /// Documentation directory relative to project root (default "docs")
     #[serde(rename = "docsPath")]
     pub docs_path: Option<String>,
     /// Force regeneration even if the graph appears up to date

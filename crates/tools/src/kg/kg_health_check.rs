@@ -29,14 +29,14 @@ pub struct Input {
 /// A part of the server.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
+#[allow(
+    missing_docs,
+    reason = "without texts the schema is a plain list of words"
+)]
 pub enum Component {
-    /// The graph.
     Database,
-    /// The shadow cache.
     Cache,
-    /// Directives and tools that were run.
     Agents,
-    /// The memory of the process.
     Memory,
 }
 

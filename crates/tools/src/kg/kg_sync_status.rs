@@ -10,14 +10,13 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgSyncStatus;
 
-/// Check the syndication status of the audit chain across peer environments. Shows peer connections, sync
-/// history, and error states.
+/// Check the syndication status of the audit chain across peers: connections, sync history, errors.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Input {
-    /// Specific peer ID to check status for (optional, returns all peers if not specified)
+    /// Specific peer ID (default: all peers)
     peer_id: Option<String>,
-    /// Include detailed sync metrics and history (default: false)
+    /// Include detailed sync metrics and history
     #[serde(default)]
     detailed: bool,
 }

@@ -11,35 +11,35 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KgVectorSearch;
 
-/// Perform semantic vector search on the knowledge graph. Supports pure vector similarity search and
-/// hybrid search combining vector similarity with keyword matching for more precise results.
+/// Perform semantic vector search on the knowledge graph; `hybrid` combines vector similarity with keyword
+/// matching.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["query"]))]
 pub struct Input {
-    /// Search query string. Will be converted to an embedding vector for similarity search.
+    /// Search query string, converted to an embedding vector
     #[serde(default)]
     #[schemars(with = "String")]
     pub query: Value,
-    /// Number of results to return (default: 10, max: 100)
+    /// Number of results (default: 10)
     #[serde(default)]
     #[schemars(schema_with = "k_schema")]
     pub k: Option<f64>,
-    /// Filter results by node type
+    /// Filter by node type
     #[serde(default)]
     #[schemars(schema_with = "type_schema")]
     pub r#type: Option<String>,
-    /// Enable hybrid search combining vector similarity with keyword matching (default: false)
+    /// Also match keywords
     #[schemars(extend("default" = false))]
     pub hybrid: Option<bool>,
-    /// Minimum similarity score threshold (0-1, default: 0)
+    /// Minimum similarity (default: 0)
     #[serde(default)]
     #[schemars(schema_with = "score_schema")]
     pub min_score: Option<f64>,
-    /// Include raw vector data in results (default: false)
+    /// Include raw vectors
     #[schemars(extend("default" = false))]
     pub include_vectors: Option<bool>,
-    /// Filter by vector namespace
+    /// Vector namespace
     pub namespace: Option<String>,
     /// Search upserted vectors by this one; `query` may then be ""
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct Input {
     pub vector: Value,
     /// Only with all of these tags
     pub tags: Option<Vec<String>>,
-    /// Only upserted vectors whose metadata has these values
+    /// Values that the metadata of upserted vectors has
     pub filter: Option<Map<String, Value>>,
 }
 

@@ -11,25 +11,24 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KgVectorUpsert;
 
-/// Insert or update a vector in the knowledge graph. If a vector with the given ID exists, it will be
-/// replaced; otherwise, a new vector will be created.
+/// Insert a vector into the knowledge graph, or replace the one with this ID.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("required" = ["id", "vector"]))]
 pub struct Input {
-    /// Unique identifier for the vector. Used for retrieval and updates.
+    /// Unique identifier for the vector
     #[serde(default)]
     #[schemars(with = "String")]
     pub id: Value,
-    /// The embedding vector as an array of numbers, at most 4,096; any model's.
+    /// The embedding, at most 4,096 numbers of any model
     #[serde(default)]
     #[schemars(with = "Vec<f64>", extend("items" = { "type": "number" }))]
     pub vector: Value,
-    /// Optional metadata to associate with the vector
+    /// Its metadata
     #[serde(default)]
     #[schemars(schema_with = "metadata_schema")]
     pub metadata: Value,
-    /// Optional namespace for organizing vectors (default: "default")
+    /// Namespace (default: "default")
     pub namespace: Option<String>,
 }
 
@@ -37,14 +36,14 @@ fn metadata_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "properties": {
-            "title": { "type": "string", "description": "Title of the source document" },
-            "content": { "type": "string", "description": "Text content snippet" },
-            "type": { "type": "string", "description": "Node type", "enum": NODE_TYPES },
-            "path": { "type": "string", "description": "Source file path" },
+            "title": { "type": "string" },
+            "content": { "type": "string" },
+            "type": { "type": "string", "enum": NODE_TYPES },
+            "path": { "type": "string" },
             "tags": {
-                "type": "array", "items": { "type": "string" }, "description": "Associated tags",
+                "type": "array", "items": { "type": "string" },
             },
-            "sourceId": { "type": "string", "description": "Reference to source node" },
+            "sourceId": { "type": "string" },
         },
         "additionalProperties": true,
     })

@@ -18,8 +18,8 @@ const QUERY_DEFAULT: &str = "MATCH (n) RETURN labels(n), count(n)";
 
 /// Run Cypher queries against the code knowledge graph.
 ///
-/// The graph holds everything in the store: code, notes, people, memories, items, pages. `CALL
-/// kenning.search("words") YIELD node, score` finds nodes by meaning.
+/// It holds everything: code, notes, people, memories, items, pages. `CALL kenning.search("words") YIELD
+/// node, score` finds by meaning.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -28,12 +28,11 @@ pub struct Input {
     /// The values of `$name` in the query
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// Answer from the graph as it was at this moment (ISO 8601)
+    /// The graph as it was then (ISO 8601)
     #[serde(default)]
     #[schemars(with = "String")]
     pub as_of: Option<String>,
-    /// How values are written: as JSON under the names of the columns, or as texts under c1, c2 … as the
-    /// first KOI server does
+    /// `agtype`: values as texts under c1, c2 …
     #[serde(default)]
     pub format: Format,
 }
