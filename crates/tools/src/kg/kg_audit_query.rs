@@ -6,7 +6,7 @@ use kenning_core::{Error, NodeId, Result};
 use kenning_engine::{CONTRACT_KINDS, LogQuery, LoggedEvent, parse_moment, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The tool.
 pub struct KgAuditQuery;
@@ -79,6 +79,7 @@ pub(super) struct EventOut {
     /// Its place in this log.
     seq: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
     payload: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<String>,

@@ -292,3 +292,45 @@ fn every_tool_declares_the_form_of_its_answer_unless_that_is_bare_text_or_a_list
     ];
     assert_eq!(undeclared, bare);
 }
+
+/// Where a schema is `true` some clients refuse the whole listing.
+#[test]
+fn every_field_of_every_schema_says_what_it_is() {
+    fn bare(path: &str, schema: &Value, found: &mut Vec<String>) {
+        match schema {
+            Value::Bool(_) => found.push(path.to_owned()),
+            Value::Object(schema) => {
+                for (name, field) in schema
+                    .get("properties")
+                    .and_then(Value::as_object)
+                    .into_iter()
+                    .flatten()
+                {
+                    bare(&format!("{path}.{name}"), field, found);
+                }
+                if let Some(items) = schema.get("items") {
+                    bare(&format!("{path}[]"), items, found);
+                }
+                for key in ["anyOf", "oneOf", "allOf"] {
+                    for branch in schema
+                        .get(key)
+                        .and_then(Value::as_array)
+                        .into_iter()
+                        .flatten()
+                    {
+                        bare(path, branch, found);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for tool in TOOLS {
+        bare(tool.name(), &tool.input_schema(), &mut found);
+        if let Some(schema) = tool.output_schema() {
+            bare(tool.name(), &schema, &mut found);
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
