@@ -146,6 +146,7 @@ pub fn is_signed_bucket(bucket: &str) -> bool {
         "log/cosignatures",
         "omi/pending",
         "peers",
+        "runs/callers",
         "tokens",
         "tools/compiled",
         "tools/retired-names",

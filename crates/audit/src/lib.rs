@@ -35,8 +35,8 @@ pub use event::{Change, Event, SignedRow};
 pub use identity::{LogId, Origin, is_shared_bucket, is_signed_bucket};
 pub use key::{Signer, is_signed_by, is_text_signed_by};
 pub use log::{
-    Clock, Log, Roots, authors, current_agent, is_checkpoint_signed, is_in_transaction, log_id,
-    on_behalf_of, roots,
+    Clock, Companion, Log, Roots, accompanied, authors, current_agent, is_checkpoint_signed,
+    is_in_transaction, log_id, on_behalf_of, roots,
 };
 pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};

@@ -47,6 +47,29 @@ pub fn current_agent() -> Option<Did> {
     AGENT.with_borrow(Clone::clone)
 }
 
+/// What every transaction of a thread does first, in the same transaction: it may refuse, and may set rows that
+/// need no event.
+pub type Companion = Arc<dyn Fn(&mut Tx<'_>) -> Result<()> + Send + Sync>;
+
+thread_local! {
+    /// What every transaction of this thread does first.
+    static COMPANION: RefCell<Option<Companion>> = const { RefCell::new(None) };
+}
+
+/// Runs work on this thread; each of its writes begins with `first`. So whoever asks another part of the program
+/// to write learns, with the very same commit, that it was written, and keeps out of it if somebody else took over.
+pub fn accompanied<T>(first: Companion, work: impl FnOnce() -> T) -> T {
+    /// Puts back what was there before, also if the work panics.
+    struct Before(Option<Companion>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            COMPANION.set(self.0.take());
+        }
+    }
+    let _before = Before(COMPANION.replace(Some(first)));
+    work()
+}
+
 /// The time of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Time {
@@ -166,8 +189,12 @@ impl Log {
     ) -> Result<T> {
         let log = self.clone();
         let (name, agent) = (space.clone(), current_agent());
+        let first = COMPANION.with_borrow(Clone::clone);
         self.store.write(space, move |raw| {
-            log.recorded(raw, &name, Time::Onward, agent, work)
+            log.recorded(raw, &name, Time::Onward, agent, |tx| {
+                first.map_or(Ok(()), |it| it(tx))?;
+                work(tx)
+            })
         })
     }
 
@@ -183,8 +210,12 @@ impl Log {
     ) -> Result<T> {
         let log = self.clone();
         let (name, agent) = (space.clone(), current_agent());
+        let first = COMPANION.with_borrow(Clone::clone);
         self.store.write_long(space, move |raw| {
-            log.recorded(raw, &name, Time::Onward, agent, work)
+            log.recorded(raw, &name, Time::Onward, agent, |tx| {
+                first.map_or(Ok(()), |it| it(tx))?;
+                work(tx)
+            })
         })
     }
 

@@ -241,6 +241,11 @@ impl<'a> Tx<'a> {
         self.agent = agent;
     }
 
+    /// The space that it writes to.
+    pub fn space(&self) -> &Space {
+        self.space
+    }
+
     /// The moment of the changes that are being made.
     pub fn now(&self) -> Hlc {
         self.at

@@ -29,7 +29,7 @@ pub use kenning_store::check_json_depth;
 pub use sensors::{SENSORS_LOOK, Sensors};
 pub use {
     kenning_kami as kami, kenning_kg as kg, kenning_kiwi as kiwi, kenning_koi as koi,
-    kenning_omi as omi, kenning_query as query,
+    kenning_omi as omi, kenning_query as query, kenning_runs as runs, kenning_workflow as workflow,
 };
 
 use jiff::tz::TimeZone;
@@ -44,6 +44,7 @@ use kiwi::Kiwi;
 use koi::Koi;
 use omi::Omi;
 use query::Queries;
+use runs::Runs;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
@@ -158,6 +159,7 @@ pub struct Engine {
     omi: Arc<Omi>,
     koi: Arc<Koi>,
     queries: Queries,
+    runs: Arc<Runs>,
 }
 
 impl Engine {
@@ -180,6 +182,7 @@ impl Engine {
         let who: Weak<Koi> = Arc::downgrade(&koi);
         kg.ask_for_entities(who);
         let queries = Queries::new(Arc::clone(&kernel));
+        let runs = Arc::new(Runs::new(Arc::clone(&kernel)));
         let engine = Self {
             kernel,
             kami,
@@ -188,6 +191,7 @@ impl Engine {
             omi,
             koi,
             queries,
+            runs,
         };
         engine.finish_writes()?;
         Ok(engine)
@@ -234,6 +238,11 @@ impl Engine {
     /// Entities, notes, pages, repositories and mail.
     pub fn koi(&self) -> &Arc<Koi> {
         &self.koi
+    }
+
+    /// Runs of workflows and agents, and the trajectories they leave.
+    pub fn runs(&self) -> &Arc<Runs> {
+        &self.runs
     }
 
     /// Answers a query in Cypher over everything in the caller's space. Files that changed since are read

@@ -176,6 +176,21 @@ impl Kernel {
         })
     }
 
+    /// What a token may do now, by its id: for work that outlives the call that asked for it. `None` if it was
+    /// revoked or has expired.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn scopes_of_token(&self, id: &str) -> Result<Option<Vec<Scope>>> {
+        let stored = self
+            .log
+            .read(&system_space(), |tx| TOKENS.get_readable(tx, id))?;
+        let now_ms = self.log.clock().now_ms();
+        let view = stored.map(|it| it.into_view(id));
+        let view = view.filter(|it| it.expires_ms.is_none_or(|end| end > now_ms));
+        Ok(view.map(|it| it.scopes))
+    }
+
     /// The principal of a token. Every refusal reads the same.
     pub fn authenticate(&self, token: &str) -> Result<Principal> {
         let refused = || {

@@ -103,6 +103,8 @@ const CRATES: &[(&str, May)] = &[
             "kenning-audit",
         ]),
     ),
+    // So that a plan follows from its problem alone.
+    ("kenning-workflow", Only(&[])),
     // So that what all wings share can depend on none of them.
     (
         "kenning-kernel",
@@ -128,6 +130,19 @@ const CRATES: &[(&str, May)] = &[
             "kenning-audit",
             "kenning-search",
             "kenning-cypher",
+            "kenning-kernel",
+        ]),
+    ),
+    // So that a durable run knows none of the wings whose work its steps do.
+    (
+        "kenning-runs",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-vault",
+            "kenning-workflow",
             "kenning-kernel",
         ]),
     ),
@@ -229,6 +244,8 @@ const CRATES: &[(&str, May)] = &[
             "kenning-omi",
             "kenning-koi",
             "kenning-query",
+            "kenning-runs",
+            "kenning-workflow",
         ]),
     ),
     (

@@ -8,7 +8,7 @@ use crate::repository::Tree;
 
 /// The crates that the rule is for.
 const CRATES: &[&str] = &[
-    "kernel", "kami", "kiwi", "kg", "omi", "koi", "engine", "tools", "mcp", "rest", "cli",
+    "kernel", "runs", "kami", "kiwi", "kg", "omi", "koi", "engine", "tools", "mcp", "rest", "cli",
 ];
 
 /// Where the calls are made.

@@ -36,6 +36,7 @@ mod memories_by_id;
 mod queries;
 mod ranking;
 mod reading_on;
+mod runs;
 mod second_looks;
 mod shapes;
 mod table;
