@@ -103,6 +103,9 @@ impl FileNode {
 pub trait ReadFile: Send {
     /// Stores it, with its passages, in place of the old one.
     fn put(self: Box<Self>, tx: &mut Tx<'_>) -> Result<()>;
+
+    /// Its title and its passages, if it can be found by search.
+    fn texts(&self) -> Option<(&str, &[Passage])>;
 }
 
 /// The node of a file that has only text.
@@ -141,5 +144,9 @@ impl ReadFile for PlainFile {
             Some(passages) => tx.put_hashed_passages(node.id, &passages),
             None => Ok(()),
         }
+    }
+
+    fn texts(&self) -> Option<(&str, &[Passage])> {
+        Some((&self.draft.title, self.passages.as_deref()?))
     }
 }

@@ -177,6 +177,9 @@ impl Kernel {
         intent: &Intent,
     ) -> Result<()> {
         let prepared = file.read(&writing.content, writing.props);
+        if let Some((title, passages)) = prepared.texts() {
+            self.prepare_search(space, title, passages, writing.content.len());
+        }
         let data = event_data(file, &writing.content, writing.details);
         let theirs = before.map(|text| Theirs::prepare(self, space, file, text));
         let (theirs, event, file) = (theirs.transpose()?, writing.event, file.clone());

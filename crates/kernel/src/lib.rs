@@ -63,7 +63,7 @@ pub use tokens::{NewToken, TokenView};
 pub use transfer::{ImportedFiles, Transferred};
 
 use embedding::Chosen;
-use index_files::IndexFiles;
+use index_files::{IndexFiles, IndexWorker};
 use jiff::tz::TimeZone;
 use journal::Journal;
 use kenning_audit::{CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN, Continuity, Log, Signer};
@@ -141,6 +141,8 @@ pub struct Kernel {
     environment: Environment,
     chosen: Chosen,
     shared: bool,
+    /// Before the indexes that it tends: dropped first.
+    _index_worker: IndexWorker,
     searcher: Arc<Searcher>,
     collections: Collections,
     later: Later,
@@ -175,9 +177,14 @@ impl Kernel {
         let later = Later::new(log.clone(), read_only);
         let exchanges = peers::Exchanges::new(log.random());
         let forms = hooks.forms;
+        let index_worker = IndexWorker::default();
+        let index_files = IndexFiles::new(data.clone(), read_only, &index_worker);
+        let searcher = Arc::new(Searcher::kept_by(index_files));
+        index_worker.works_for(&searcher, &log);
         Ok(Self {
             log,
-            searcher: Arc::new(Searcher::kept_by(IndexFiles::new(data.clone(), read_only))),
+            _index_worker: index_worker,
+            searcher,
             collections: Collections::default(),
             later,
             journal: Arc::default(),

@@ -1,8 +1,8 @@
 //! What ranking needs of one space, in memory.
 //!
 //! Everything here is derived from nodes and passages, and is made again when a process starts. One
-//! entry a passage; an entry whose node changed is dead, and when half of them are, the index is made
-//! anew.
+//! entry a passage; an entry whose node changed is dead, and when half of them are, the others are copied to
+//! a new index (`compact`).
 
 use crate::prepared::{Prepared, PreparedPassage};
 use crate::rank::Spread;
@@ -14,6 +14,9 @@ use kenning_embed::{DIMENSIONS, Model, Table, TokenId};
 use kenning_store::{Node, Passage};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 /// Vectors from which on it can be told what is unusual, and pairs that are looked at for it.
 const UNRELATED_MIN: usize = 50;
@@ -37,7 +40,7 @@ pub(crate) struct Posting {
 }
 
 /// A passage, as ranking sees it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Entry {
     /// Whose.
     pub node: NodeId,
@@ -195,31 +198,33 @@ impl Admission<'_> {
 #[derive(Debug)]
 pub struct Index {
     pub(crate) table: &'static Table,
+    /// No other index of this process has it.
+    pub(crate) id: u64,
     /// The last event that was taken in.
     pub(crate) seq: u64,
     pub(crate) entries: Vec<Entry>,
     pub(crate) gates: Vec<Gate>,
     /// How many terms each passage has.
     pub(crate) lengths: Vec<f32>,
-    by_node: HashMap<NodeId, Vec<u32>>,
+    pub(crate) by_node: HashMap<NodeId, Vec<u32>>,
     pub(crate) threads: Threads,
-    /// First passages by what their nodes are called; those that are dead stay until it is made anew.
+    /// First passages by what their nodes are called; those that are dead stay until it is compacted.
     pub(crate) names: HashMap<u64, Vec<u32>>,
-    alive: usize,
+    pub(crate) alive: usize,
     /// How many living passages are of each kind.
-    kinds: HashMap<Kind, usize>,
+    pub(crate) kinds: HashMap<Kind, usize>,
     pub(crate) facets: HashMap<String, u32>,
     pub(crate) terms: HashMap<Box<str>, u32>,
     pub(crate) postings: Vec<Vec<Posting>>,
     /// How many living passages have each term.
-    term_frequency: Vec<u32>,
-    sum_terms: u64,
+    pub(crate) term_frequency: Vec<u32>,
+    pub(crate) sum_terms: u64,
     /// The distinct terms of each passage, one passage after the other.
     pub(crate) distinct: Vec<u32>,
     pub(crate) tokens: Vec<TokenId>,
     /// How many living passages have each token of the table.
-    token_frequency: Vec<u32>,
-    sum_tokens: u64,
+    pub(crate) token_frequency: Vec<u32>,
+    pub(crate) sum_tokens: u64,
     pub(crate) vectors: Vectors,
     /// How many entries a snapshot has.
     pub(crate) kept: usize,
@@ -243,7 +248,7 @@ pub(crate) struct OtherModel {
 }
 
 /// A passage without a vector.
-const NO_PLACE: u32 = u32::MAX;
+pub(crate) const NO_PLACE: u32 = u32::MAX;
 
 impl Index {
     /// Of an empty space.
@@ -251,6 +256,7 @@ impl Index {
         let table = Table::built_in();
         Self {
             table,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             seq: 0,
             entries: Vec::new(),
             gates: Vec::new(),
@@ -286,19 +292,18 @@ impl Index {
         self.alive == 0
     }
 
-    /// Whether it would pay to begin anew.
+    /// Whether it would pay to copy what lives.
     pub(crate) fn is_mostly_dead(&self) -> bool {
         self.entries.len() > 1_000 && self.alive * 2 < self.entries.len()
     }
 
     /// Takes in a node with its passages, in place of what was known of it.
     pub fn put(&mut self, node: &Node, passages: &[Passage]) {
-        self.take_in(&Prepared::of(node, passages));
+        self.take_in(node, &Prepared::of(node.kind, &node.title, passages));
     }
 
-    /// Takes in what was prepared, in place of what was known of its node.
-    pub(crate) fn take_in(&mut self, prepared: &Prepared<'_>) {
-        let node = prepared.node;
+    /// Takes in what was prepared of a node, in place of what was known of it.
+    pub(crate) fn take_in(&mut self, node: &Node, prepared: &Prepared) {
         self.remove(node.id);
         let facets: Box<[u32]> = facets(node).map(|it| self.facet_or_new(it)).collect();
         let thread = self.threads.number_of(node);
@@ -313,19 +318,13 @@ impl Index {
         }
     }
 
-    fn push(
-        &mut self,
-        node: &Node,
-        prepared: &PreparedPassage<'_>,
-        thread: u32,
-        facets: Box<[u32]>,
-    ) {
+    fn push(&mut self, node: &Node, prepared: &PreparedPassage, thread: u32, facets: Box<[u32]>) {
         let Ok(at) = u32::try_from(self.entries.len()) else {
             return;
         };
-        let terms: u32 = prepared.counts.iter().map(|it| it.1).sum();
+        let terms: u32 = prepared.counts().map(|it| it.1).sum();
         let distinct_start = self.distinct.len();
-        for &(word, count) in &prepared.counts {
+        for (word, count) in prepared.counts() {
             let term = self.term_or_new(word);
             self.postings[term as usize].push(Posting { entry: at, count });
             self.term_frequency[term as usize] += 1;
@@ -344,10 +343,10 @@ impl Index {
         self.lengths.push(terms as f32);
         let entry = Entry {
             node: node.id,
-            n: prepared.passage.n,
+            n: prepared.n,
             created: made(node),
             thread,
-            asks: prepared.passage.text.contains(['?', '\u{ff1f}']),
+            asks: prepared.asks,
             facets,
             terms,
             distinct_start,
@@ -424,7 +423,7 @@ impl Index {
         }
     }
 
-    fn distinct_terms(&self, at: u32) -> &[u32] {
+    pub(crate) fn distinct_terms(&self, at: u32) -> &[u32] {
         let entry = &self.entries[at as usize];
         &self.distinct[entry.distinct_start..][..entry.distinct as usize]
     }
@@ -704,7 +703,7 @@ fn made(node: &Node) -> Hlc {
     }
 }
 
-fn for_each_distinct(ids: &mut Vec<TokenId>, mut work: impl FnMut(TokenId)) {
+pub(crate) fn for_each_distinct(ids: &mut Vec<TokenId>, mut work: impl FnMut(TokenId)) {
     ids.sort_unstable();
     ids.dedup();
     ids.iter().for_each(|&id| work(id));

@@ -16,6 +16,7 @@
 mod codes;
 mod collection;
 mod collections;
+mod compact;
 mod events;
 mod index;
 mod passages;

@@ -97,6 +97,16 @@ impl Vectors {
         self.fine_scale.push(fine);
     }
 
+    /// Adds one of other vectors of this dimension.
+    pub(crate) fn push_of(&mut self, other: &Self, at: usize) {
+        let numbers = at * self.dimensions..(at + 1) * self.dimensions;
+        self.coarse
+            .extend_from_slice(&other.coarse[numbers.clone()]);
+        self.fine.extend_from_slice(&other.fine[numbers]);
+        self.coarse_scale.push(other.coarse_scale[at]);
+        self.fine_scale.push(other.fine_scale[at]);
+    }
+
     /// Makes scans fast, if there are enough for it to matter. To be called when vectors were added and
     /// scans will follow; those that it has not seen are found all the same.
     pub(crate) fn prepare(&mut self) {

@@ -2,12 +2,13 @@
 
 use crate::events::Events;
 use crate::index::{Index, OtherModel};
+use crate::prepared::Ready;
 use crate::recent::Recent;
 use crate::scan::Vectors;
 use crate::slot::{Slot, Turn, broken};
-use crate::snapshot::{self, TakenAt};
-use kenning_audit::{Change, Continuity};
-use kenning_core::{Hash, NodeId, Result, Space};
+use crate::snapshot::{self, TakenAt, Unsealed};
+use kenning_audit::{Change, Continuity, Log};
+use kenning_core::{Hash, Kind, NodeId, Result, Space};
 use kenning_embed::Model;
 use kenning_store::{Passage, ReadTx, Row, Table};
 use std::collections::HashMap;
@@ -28,6 +29,7 @@ pub struct Searcher {
     spaces: Mutex<Recent<(Space, u64), Arc<Slot>>>,
     continuity: Continuity,
     keeper: Option<Box<dyn Keeper>>,
+    ready: Ready,
 }
 
 /// Keeps snapshots of indexes between processes. They are derived: losing one costs only time.
@@ -35,8 +37,11 @@ pub trait Keeper: Send + Sync {
     /// What was last kept of a space.
     fn load(&self, space: &Space) -> Option<Vec<u8>>;
 
-    /// Keeps this instead, some time. Must not wait.
+    /// Keeps this instead.
     fn save(&self, space: &Space, snapshot: Vec<u8>);
+
+    /// Has [`Searcher::tend`] called, some time, by a thread that nobody waits for. Must not wait.
+    fn ask_to_tend(&self, space: &Space);
 }
 
 /// So many passages must be new before a snapshot pays, and a quarter of all.
@@ -96,24 +101,44 @@ impl Searcher {
         }))
     }
 
-    /// Has the index kept.
-    fn keep(&self, space: &Space, tx: &dyn ReadTx, slot: &Slot) -> Result<()> {
-        let Some(keeper) = &self.keeper else {
-            return Ok(());
+    /// Has a snapshot kept, if its event is in this log.
+    fn keep(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        slot: &Slot,
+        snapshot: Unsealed,
+    ) -> Result<bool> {
+        let (seq, n_entries) = (snapshot.seq, snapshot.n_entries);
+        let there = match seq.checked_sub(1) {
+            Some(before) => tx.events_after(before, 1)?,
+            None => Vec::new(),
         };
-        let (kept_seq, seq) = slot.look(|index| (index.kept_seq, index.seq))?;
-        if kept_seq < seq
-            && let Some(event) = tx.events_after(seq - 1, 1)?.first()
-        {
-            let (snapshot, n_entries) =
-                slot.look(|index| (index.to_snapshot(event.id), index.entries.len()))?;
-            keeper.save(space, snapshot);
-            slot.change(|index| {
-                index.kept = n_entries;
-                index.kept_seq = seq;
-            });
-        }
-        Ok(())
+        let (Some(keeper), Some(event)) = (&self.keeper, there.first()) else {
+            return Ok(false);
+        };
+        keeper.save(space, snapshot.seal(event.id));
+        slot.change(|index| {
+            index.kept = n_entries;
+            index.kept_seq = seq;
+        });
+        Ok(true)
+    }
+
+    /// Does what searches leave undone because it takes long: copies an index without what is dead, and has it
+    /// kept. For a thread that nobody waits for; ends early once `is_stopped`. Answers whether there was
+    /// anything to do.
+    pub fn tend(&self, space: &Space, log: &Log, is_stopped: &dyn Fn() -> bool) -> Result<bool> {
+        let slot = log.read(space, |tx| self.slot_of(space, tx))?.0;
+        let is_compacted = !is_stopped() && slot.compact(is_stopped)?;
+        let is_worth_keeping = |index: &Index| index.is_worth_keeping().then(|| index.unsealed());
+        let Some(snapshot) = slot.look(is_worth_keeping)? else {
+            return Ok(is_compacted);
+        };
+        log.read(space, |tx| {
+            let is_same = Arc::ptr_eq(&self.slot_of(space, tx)?.0, &slot);
+            Ok(is_same && self.keep(space, tx, &slot, snapshot)? || is_compacted)
+        })
     }
 
     /// Brings what is kept of a space up to date, if much has changed since. Takes its time: it is for a
@@ -135,8 +160,9 @@ impl Searcher {
         let (slot, seq) = self.slot_of(space, tx)?;
         if let Turn::Mine(_turn) = slot.turn(None, || false) {
             // Another call may have gone beyond this snapshot, whose events are not there to be read.
-            if slot.look(|index| index.seq)? <= seq {
-                self.keep(space, tx, &slot)?;
+            let is_new = |it: &Index| it.seq <= seq && it.kept_seq < it.seq;
+            if let Some(snapshot) = slot.look(|it| is_new(it).then(|| it.unsealed()))? {
+                self.keep(space, tx, &slot, snapshot)?;
             }
         }
         Ok(true)
@@ -152,13 +178,25 @@ impl Searcher {
         Ok((Arc::clone(slot), head.map_or(0, |it| it.seq)))
     }
 
+    fn is_in_memory(&self, space: &Space) -> bool {
+        let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
+        spaces.has(|key| &key.0 == space)
+    }
+
+    /// Prepares passages that are about to be stored, if the index of the space is in memory, and answers
+    /// whether it is. For whoever writes something long: the next search has less to do to take it in.
+    pub fn prepare(&self, space: &Space, kind: Kind, title: &str, passages: &[Passage]) -> bool {
+        let is_in_memory = self.is_in_memory(space);
+        if is_in_memory {
+            self.ready.put(kind, title, passages);
+        }
+        is_in_memory
+    }
+
     /// Brings the index of a space up to date if there is one in memory, and answers whether there was. For
     /// whoever wrote something long and has not answered yet: the next search need not take it in.
     pub fn catch_up(&self, space: &Space, tx: &dyn ReadTx, model: Option<&Model>) -> Result<bool> {
-        let is_in_memory = {
-            let spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
-            spaces.has(|key| &key.0 == space)
-        };
+        let is_in_memory = self.is_in_memory(space);
         if is_in_memory {
             self.with(space, tx, model, |_| ())?;
         }
@@ -242,7 +280,7 @@ impl Searcher {
             at = kept.seq;
             slot.change(|index| *index = kept);
         }
-        if until.is_none() && at < seq && (at == 0 || slot.look(Index::is_mostly_dead)?) {
+        if until.is_none() && at == 0 && seq > 0 {
             slot.replace(Index::loaded(tx, seq)?);
             at = seq;
         }
@@ -251,7 +289,7 @@ impl Searcher {
             match events.next(tx, at, seq)? {
                 Some(changes) => {
                     at = changes.at;
-                    slot.apply(&changes);
+                    slot.apply(&changes, &self.ready);
                 }
                 None => {
                     slot.replace(Index::loaded(tx, seq)?);
@@ -268,8 +306,12 @@ impl Searcher {
         {
             take_in_vectors(slot, tx, seq, model)?;
         }
-        if until.is_none() && slot.look(Index::is_worth_keeping)? && at == seq {
-            self.keep(space, tx, slot)?;
+        let is_neglected = |it: &Index| it.is_mostly_dead() || it.is_worth_keeping();
+        if until.is_none() && slot.look(is_neglected)? {
+            match &self.keeper {
+                Some(keeper) => keeper.ask_to_tend(space),
+                None => drop(slot.compact(&|| false)?),
+            }
         }
         Ok(())
     }

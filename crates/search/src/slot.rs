@@ -1,11 +1,13 @@
 //! The index of one space, and whose turn it is to bring it up to date.
 
+use crate::compact::Compaction;
 use crate::events::Changes;
 use crate::index::Index;
-use crate::prepared::Prepared;
+use crate::prepared::{Prepared, Ready};
 use kenning_core::{Error, Result, idle};
 use kenning_embed::Model;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use kenning_store::Node;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Instant;
 
 /// Passages after which an index that is being changed can be searched again.
@@ -101,23 +103,48 @@ impl Slot {
         });
     }
 
+    /// Copies what lives to a new index if half is dead, in short steps, until `is_stopped`. Says whether it did.
+    pub(crate) fn compact(&self, is_stopped: &dyn Fn() -> bool) -> Result<bool> {
+        let begin = |index: &Index| index.is_mostly_dead().then(|| Compaction::of(index));
+        let Some(mut compaction) = self.look(begin)? else {
+            return Ok(false);
+        };
+        loop {
+            let step = |index: &Index| compaction.is_of(index).then(|| compaction.step(index));
+            match self.look(step)? {
+                // It was put aside: whatever is there now is new.
+                None => return Ok(false),
+                Some(true) if is_stopped() => return Ok(false),
+                Some(true) => {}
+                Some(false) => break,
+            }
+        }
+        compaction.prepare();
+        // The old one is taken apart after the lock is given back.
+        let old = self.change(|index| {
+            let is_same = compaction.is_of(index);
+            is_same.then(|| compaction.finish(index))
+        });
+        Ok(old.is_some())
+    }
+
     /// Changes the index in short steps, so that searches come in between. Each node is taken in at once.
-    pub(crate) fn apply(&self, changes: &Changes) {
+    pub(crate) fn apply(&self, changes: &Changes, ready: &Ready) {
         let nodes = changes.nodes.iter();
-        let mut prepared: Vec<Prepared<'_>> = Vec::new();
+        let mut prepared: Vec<(&Node, Arc<Prepared>)> = Vec::new();
         let mut n_passages = 0;
         for (node, passages) in nodes {
-            let node = Prepared::of(node, passages);
-            n_passages += node.len();
-            prepared.push(node);
+            let passages = ready.take(node, passages);
+            n_passages += passages.len();
+            prepared.push((node, passages));
             if n_passages >= APPLIED_PASSAGES {
                 n_passages = 0;
                 let nodes = std::mem::take(&mut prepared);
-                self.change(|index| nodes.iter().for_each(|it| index.take_in(it)));
+                self.change(|index| nodes.iter().for_each(|it| index.take_in(it.0, &it.1)));
             }
         }
         self.change(|index| {
-            prepared.iter().for_each(|it| index.take_in(it));
+            prepared.iter().for_each(|it| index.take_in(it.0, &it.1));
             changes.gone.iter().for_each(|it| index.remove(*it));
             index.vectors.prepare();
             index.seq = changes.at;

@@ -31,12 +31,40 @@ pub(crate) fn taken_at(bytes: &[u8]) -> Option<TakenAt> {
     Reader(content).taken_at()
 }
 
+/// A snapshot that does not name its event yet and has no hash. It is made while the index is locked, so all
+/// that needs no index is left out.
+pub(crate) struct Unsealed {
+    bytes: Vec<u8>,
+    /// The event that it was taken at.
+    pub(crate) seq: u64,
+    /// How many entries it has.
+    pub(crate) n_entries: usize,
+}
+
+impl Unsealed {
+    /// The snapshot, taken at the event of this id.
+    pub(crate) fn seal(mut self, event: Hash) -> Vec<u8> {
+        let start = FORMAT.len() + size_of::<u64>();
+        if let Some(place) = self.bytes.get_mut(start..start + HASH_BYTES) {
+            place.copy_from_slice(&event.0);
+        }
+        let hash = Hash::of(&self.bytes);
+        self.bytes.extend_from_slice(&hash.0);
+        self.bytes
+    }
+}
+
 impl Index {
+    #[cfg(test)]
     pub(crate) fn to_snapshot(&self, event: Hash) -> Vec<u8> {
+        self.unsealed().seal(event)
+    }
+
+    pub(crate) fn unsealed(&self) -> Unsealed {
         let mut out = Writer(Vec::new());
         out.0.extend_from_slice(FORMAT);
         out.u64(self.seq);
-        out.0.extend_from_slice(&event.0);
+        out.0.extend_from_slice(&[0; HASH_BYTES]);
         let facets = in_order(self.facets.iter().map(|(name, &at)| (name.as_str(), at)));
         out.list(&facets, |out, it| out.text(it));
         let terms = in_order(self.terms.iter().map(|(name, &at)| (&**name, at)));
@@ -49,9 +77,9 @@ impl Index {
             out.list(entries, |out, it| out.u32(*it));
         });
         out.list(&self.postings, |out, postings| {
-            out.list(postings, |out, it| {
-                out.u32(it.entry);
-                out.u32(it.count);
+            out.numbers(postings, |it| {
+                let both = u64::from(it.count) << 32 | u64::from(it.entry);
+                both.to_le_bytes()
             });
         });
         out.list(&self.entries, |out, it| {
@@ -68,16 +96,16 @@ impl Index {
             out.u64(it.ended_ms);
             out.text(if it.alive { it.kind.as_str() } else { "" });
         });
-        out.list(&self.distinct, |out, it| out.u32(*it));
-        out.list(&self.tokens, |out, it| {
-            out.0.extend_from_slice(&it.to_le_bytes());
-        });
+        out.numbers(&self.distinct, |it| it.to_le_bytes());
+        out.numbers(&self.tokens, |it| it.to_le_bytes());
         let (fine, scales) = self.vectors.fine();
-        out.list(fine, |out, it| out.0.extend_from_slice(&it.to_le_bytes()));
-        out.list(scales, |out, it| out.0.extend_from_slice(&it.to_le_bytes()));
-        let hash = Hash::of(&out.0);
-        out.0.extend_from_slice(&hash.0);
-        out.0
+        out.numbers(fine, |it| it.to_le_bytes());
+        out.numbers(scales, |it| it.to_le_bytes());
+        Unsealed {
+            bytes: out.0,
+            seq: self.seq,
+            n_entries: self.entries.len(),
+        }
     }
 
     /// `None` if the bytes do not hold together.
@@ -194,6 +222,17 @@ impl Writer {
     fn text(&mut self, text: &str) {
         self.u64(text.len() as u64);
         self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// A list of numbers of one size, all at once.
+    fn numbers<T: Copy, const N: usize>(&mut self, items: &[T], bytes: impl Fn(T) -> [u8; N]) {
+        self.u64(items.len() as u64);
+        let start = self.0.len();
+        self.0.resize(start + items.len() * N, 0);
+        let places = self.0[start..].chunks_exact_mut(N);
+        for (place, item) in places.zip(items) {
+            place.copy_from_slice(&bytes(*item));
+        }
     }
 
     fn list<T>(&mut self, items: &[T], mut put: impl FnMut(&mut Self, &T)) {

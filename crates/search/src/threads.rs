@@ -58,6 +58,21 @@ impl Threads {
         }
     }
 
+    /// One more, without a name for now.
+    pub(crate) fn add(&mut self) {
+        self.members.push(Vec::new());
+    }
+
+    /// Gives threads their names.
+    pub(crate) fn rename(&mut self, by_name: HashMap<Box<str>, u32>) {
+        self.by_name = by_name;
+    }
+
+    /// Names and numbers only.
+    pub(crate) fn into_names(self) -> HashMap<Box<str>, u32> {
+        self.by_name
+    }
+
     /// The names of all threads, in the order of their numbers.
     pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<(u32, &str)> = self.by_name.iter().map(|it| (*it.1, &**it.0)).collect();

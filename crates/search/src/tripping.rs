@@ -1,7 +1,7 @@
 //! What is derived from rows survives a panic at any of the reads that it is made of.
 
 use crate::collections::{ACCOUNTS, Account, Collections, row_props};
-use crate::searcher::Searcher;
+use crate::searcher::{Keeper, Searcher};
 use crate::{Index, passages};
 use kenning_audit::{Draft, Log, Signer, Tx};
 use kenning_core::{FixedClock, Hash, Hlc, Kind, NodeId, Result, SeededRandom, Space};
@@ -13,7 +13,8 @@ use kenning_store_sqlite::Sqlite;
 use serde_json::{Map, json};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 const COLLECTION: &str = "kg/2/default";
 
@@ -227,4 +228,88 @@ fn a_panic_while_an_index_follows_the_log_costs_one_call() {
         .unwrap();
     }
     assert!(n_panics > 5, "{n_panics}");
+}
+
+/// Keeps in memory, and counts who asks.
+#[derive(Default)]
+struct Shelf {
+    kept: Mutex<Option<Vec<u8>>>,
+    n_asked: AtomicUsize,
+}
+
+impl Keeper for Arc<Shelf> {
+    fn load(&self, _: &Space) -> Option<Vec<u8>> {
+        self.kept.lock().unwrap().clone()
+    }
+
+    fn save(&self, _: &Space, snapshot: Vec<u8>) {
+        *self.kept.lock().unwrap() = Some(snapshot);
+    }
+
+    fn ask_to_tend(&self, _: &Space) {
+        self.n_asked.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn whoever_searches_neither_copies_nor_keeps_an_index_and_whoever_tends_it_does_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log_in(folder.path());
+    let space = Space::default();
+    let shelf = Arc::new(Shelf::default());
+    let searcher = Searcher::kept_by(Arc::clone(&shelf));
+    let write = |text: &str| {
+        let body = text.repeat(40_000);
+        let work = move |tx: &mut Tx<'_>| {
+            let node = tx.put_node(Draft {
+                body,
+                ..draft(Kind::Memory, 1)
+            })?;
+            tx.put_passages(node.id, &passages("", &node.body))?;
+            tx.record("MemoryStored", json!({})).map(drop)
+        };
+        log.write(&space, work).unwrap();
+    };
+    let n_scans = Cell::new(0);
+    let count = || n_scans.set(n_scans.get() + 1);
+    let found = || {
+        let work = |tx: &dyn ReadTx| {
+            let counting = Tripping {
+                tx,
+                left: Cell::new(0),
+                only: Some("scan"),
+                trip: &count,
+            };
+            let both = |it: &Index| (it.len(), it.entries.len());
+            searcher.with(&space, &counting, None, both)
+        };
+        log.read(&space, work).unwrap()
+    };
+    write("the first text, of which nothing stays. ");
+    let (n_alive, _) = found();
+    assert!(n_alive > 1_000, "{n_alive}");
+    n_scans.set(0);
+    write("another one that is rewritten at once. ");
+    found();
+    write("the one that stays, because it is last. ");
+    let (n_alive, n_all) = found();
+    assert!(n_alive * 2 < n_all, "{n_alive} of {n_all}");
+    assert_eq!(n_scans.get(), 0, "a search reads everything again");
+    assert!(shelf.load(&space).is_none(), "a search keeps an index");
+    assert!(shelf.n_asked.load(Ordering::Relaxed) > 0);
+    let tend = || searcher.tend(&space, &log, &|| false).unwrap();
+    assert!(tend());
+    assert_eq!(found(), (n_alive, n_alive));
+    assert!(!tend(), "nothing is left to do");
+    let other = Searcher::kept_by(Arc::clone(&shelf));
+    let is_kept = |tx: &dyn ReadTx| {
+        let no_scan = Tripping {
+            tx,
+            left: Cell::new(0),
+            only: Some("scan"),
+            trip: &|| panic!("what was kept is read again"),
+        };
+        other.with(&space, &no_scan, None, Index::len)
+    };
+    assert_eq!(log.read(&space, is_kept).unwrap(), n_alive);
 }

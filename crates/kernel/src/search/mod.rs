@@ -12,7 +12,7 @@ use crate::Kernel;
 use kenning_core::{Kind, NodeId, Result, Space};
 use kenning_embed::Model;
 use kenning_search::{Filter, Hit, Index, IndexState, Mode, Query, order_by_relevance};
-use kenning_store::ReadTx;
+use kenning_store::{Passage, ReadTx};
 use policy::{AllWords, Each, Order};
 use std::collections::HashSet;
 use std::time::Instant;
@@ -131,6 +131,21 @@ impl Kernel {
             model,
             vector,
             remark,
+        }
+    }
+
+    /// Prepares the passages of a document of so many bytes, which is about to be written, if it is long and this
+    /// process searches the space: from the moment on that it is stored, whoever searches must take it in.
+    pub(crate) fn prepare_search(
+        &self,
+        space: &Space,
+        title: &str,
+        passages: &[Passage],
+        n_bytes: usize,
+    ) {
+        if n_bytes >= LONG_TEXT_BYTES {
+            self.searcher()
+                .prepare(space, Kind::Document, title, passages);
         }
     }
 

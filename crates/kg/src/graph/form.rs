@@ -5,6 +5,7 @@ use kenning_audit::Tx;
 use kenning_core::Result;
 use kenning_kernel::{FileForm, FileNode, PlainFile, ReadFile};
 use kenning_search::passages;
+use kenning_store::Passage;
 use serde_json::{Map, Value};
 
 /// For notes, which have cards; for other files of the vault the text is all.
@@ -28,5 +29,9 @@ impl FileForm for VaultForm {
 impl ReadFile for ReadNote {
     fn put(self: Box<Self>, tx: &mut Tx<'_>) -> Result<()> {
         (*self).put(tx).map(drop)
+    }
+
+    fn texts(&self) -> Option<(&str, &[Passage])> {
+        Some(self.title_and_passages())
     }
 }

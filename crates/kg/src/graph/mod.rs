@@ -48,7 +48,7 @@ use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_kernel::Caller;
 use kenning_search::Recent;
-use kenning_store::{Node, ReadTx};
+use kenning_store::{Node, Passage, ReadTx};
 use library::Scope;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -216,6 +216,11 @@ impl ReadNote {
             passages: note::passages_of_card(&card, text).into(),
             card,
         }
+    }
+
+    /// What search finds of it.
+    pub(crate) fn title_and_passages(&self) -> (&str, &[Passage]) {
+        (&self.draft.title, &self.passages)
     }
 
     /// Stores it, with its card, in place of the old one.
