@@ -12,12 +12,14 @@
 //! principal that computes nothing is never kept waiting by those that do. A free slot goes to the principal
 //! that has the fewest.
 //!
-//! A line is bounded as well, and so are all lines together: beyond that a call is refused at once, as
-//! `limited`. It is the last of the longest line that has to leave, whoever came last. Bodies of requests are
+//! A line is bounded as well (`backlog`), and so are all lines together: beyond that a call is refused at
+//! once, as `limited`. It is the last of the longest line that has to leave, whoever came last. Bodies of requests are
 //! bounded in bytes ([`bodies`]).
 
+mod backlog;
 pub mod bodies;
 
+use backlog::Backlog;
 use bodies::Bodies;
 use kenning_core::{Error, Result, idle};
 use kenning_engine::Principal;
@@ -30,7 +32,7 @@ use std::time::{Duration, Instant};
 pub const CALLS_MAX: usize = 64;
 /// Those of one principal.
 pub const CALLS_OF_ONE_MAX: usize = 32;
-/// Calls of one principal that wait in line.
+/// Calls of one principal that wait in line, at most.
 pub const WAITING_OF_ONE_MAX: usize = 512;
 /// Calls of all principals that wait in line. Each may hold a connection, and of these must be left over for
 /// what needs no slot.
@@ -172,10 +174,28 @@ struct Account {
     /// All calls that have a slot.
     n_running: usize,
     line: VecDeque<(Load, Admitted)>,
+    /// While somebody is in line.
+    backlog: Option<Backlog>,
     last: Option<Instant>,
 }
 
 impl Account {
+    /// Whether one more finds no room in line.
+    fn is_full(&self, now: Instant) -> bool {
+        let backlog = self.backlog.as_ref();
+        let line_max = backlog.map_or(WAITING_OF_ONE_MAX, |it| it.line_max(now));
+        self.line.len() >= line_max
+    }
+
+    /// Notes whether somebody is in line.
+    fn note_line(&mut self, now: Instant) {
+        match (self.line.is_empty(), &self.backlog) {
+            (true, _) => self.backlog = None,
+            (false, None) => self.backlog = Some(Backlog::new(now)),
+            (false, Some(_)) => {}
+        }
+    }
+
     fn is_calling(&self, now: Instant) -> bool {
         let was = |it: Instant| now.saturating_duration_since(it) < RECENT;
         self.n_running > 0 || !self.line.is_empty() || self.last.is_some_and(was)
@@ -286,13 +306,14 @@ impl Slots {
     /// `limited` if so.
     pub fn check_room(&self, who: &Principal) -> Result<()> {
         let mut state = self.lock();
+        let now = Instant::now();
         let account = state.accounts.get(&key_of(who));
-        let (n_line, n_running) = account.map_or((0, 0), |it| (it.line.len(), it.n_running));
-        if n_line < WAITING_OF_ONE_MAX {
+        let Some(account) = account.filter(|it| it.is_full(now)) else {
             return Ok(());
-        }
+        };
+        let error = line_full(account);
         state.n_refused += 1;
-        Err(line_full(n_running))
+        Err(error)
     }
 
     /// A place for an answer that goes on for as long as its client listens.
@@ -342,12 +363,13 @@ impl Slots {
         let mut state = self.lock();
         state.forget_resting(now);
         let account = state.accounts.entry(key.clone()).or_default();
-        if account.line.len() >= WAITING_OF_ONE_MAX {
-            let n_running = account.n_running;
+        if account.is_full(now) {
+            let error = line_full(account);
             state.n_refused += 1;
-            return Err(line_full(n_running));
+            return Err(error);
         }
         account.line.push_back((load, admitted));
+        account.note_line(now);
         account.last = Some(now);
         state.n_waiting += 1;
         let granted = self.grant(&mut state, now);
@@ -395,6 +417,7 @@ impl Slots {
                 break;
             };
             account.n_running += 1;
+            account.note_line(now);
             let key = key.clone();
             if load == Load::Works {
                 state.compute_more(&key);
@@ -416,9 +439,10 @@ impl Slots {
 }
 
 /// What a call is told whose line is full.
-fn line_full(n_running: usize) -> Error {
+fn line_full(account: &Account) -> Error {
+    let (n_running, n_waiting) = (account.n_running, account.line.len());
     Error::limited(format!(
-        "{n_running} calls of this caller are being answered and {WAITING_OF_ONE_MAX} wait"
+        "{n_running} calls of this caller are being answered and {n_waiting} wait"
     ))
     .hint("wait for answers before you call again")
 }
@@ -470,6 +494,9 @@ impl Drop for Held {
         if let Some(account) = state.accounts.get_mut(&self.key) {
             account.n_running = account.n_running.saturating_sub(1);
             account.last = Some(now);
+            if let Some(backlog) = &mut account.backlog {
+                backlog.count(now);
+            }
         }
         let granted = self.slots.grant(&mut state, now);
         drop(state);
