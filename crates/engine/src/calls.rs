@@ -308,6 +308,11 @@ impl Engine {
         self.kernel.sync_status(caller, name)
     }
 
+    /// Refuses a message that no known node can have sent, before its body is read.
+    pub fn check_peer(&self, peer: Option<&str>) -> Result<Did> {
+        self.kernel.check_peer(peer)
+    }
+
     /// Answers a message of another node.
     pub fn answer_peer(&self, message: &PeerMessage) -> Result<PeerAnswer> {
         self.kernel.answer_peer(message)

@@ -19,10 +19,10 @@ pub use kenning_kernel::{
     ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView,
     DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, KeptCheckpoints,
     LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent, NOTE_BYTES_MAX, NewPeer,
-    NewToken, Page, Peer, PeerAnswer, PeerMessage, PeerPolicy, PeerSync, PeerView, Principal,
-    ProcessMemory, Progress, Proof, Reindexed, Restored, Scope, SyncStatus, TokenView, Transferred,
-    Waited, check_export, check_proof, local_token, parse_moment, parse_public_key, read_back,
-    timestamp,
+    NewToken, PEER_MESSAGE_BYTES_MAX, Page, Peer, PeerAnswer, PeerMessage, PeerPolicy, PeerSync,
+    PeerView, Principal, ProcessMemory, Progress, Proof, Reindexed, Restored, Scope, SyncStatus,
+    TokenView, Transferred, Waited, check_export, check_proof, local_token, parse_moment,
+    parse_public_key, read_back, timestamp,
 };
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;

@@ -49,7 +49,9 @@ pub use copy::{Restored, check_backup, read_back};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, KeptCheckpoints, Proof};
 pub use file_node::{FileForm, FileNode, Forms, NOTE_BYTES_MAX, PlainFile, PlainForm, ReadFile};
-pub use kenning_peers::{Done, Evidence, Peer, Policy as PeerPolicy};
+pub use kenning_peers::{
+    Done, Evidence, MESSAGE_BYTES_MAX as PEER_MESSAGE_BYTES_MAX, Peer, Policy as PeerPolicy,
+};
 pub use lease::Lease;
 pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
 pub use log_query::{CONTRACT_KINDS, LogPage, LogQuery, LogStats, LoggedEvent};

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// The largest request.
+/// The largest request, but for messages of other nodes.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// So much of a refused body is still read. A client that is cut off while it writes never reads why.
 const DRAIN_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
@@ -36,13 +36,14 @@ impl Fault {
 }
 
 /// The error for a body over the limit.
-pub(crate) fn over() -> Error {
-    Error::too_large(format!("the request body is over {BODY_BYTES_MAX} bytes"))
+pub(crate) fn over(bytes_max: usize) -> Error {
+    Error::too_large(format!("the request body is over {bytes_max} bytes"))
 }
 
 /// A body that ends with an error when it is too large or too slow, or when too many bytes are held already.
 pub(crate) struct Capped {
     inner: Body,
+    bytes_max: usize,
     n_bytes: usize,
     /// Whether the rest is only read so that the client reads why.
     is_refused: bool,
@@ -52,10 +53,17 @@ pub(crate) struct Capped {
 }
 
 impl Capped {
-    pub(crate) fn new(inner: Body, time_max: Duration, held: Arc<Held>, fault: Fault) -> Self {
+    pub(crate) fn new(
+        inner: Body,
+        bytes_max: usize,
+        time_max: Duration,
+        held: Arc<Held>,
+        fault: Fault,
+    ) -> Self {
         let end = Box::pin(tokio::time::sleep(time_max));
         Self {
             inner,
+            bytes_max,
             n_bytes: 0,
             is_refused: false,
             end,
@@ -66,8 +74,8 @@ impl Capped {
 
     /// Whether so many bytes more may be kept.
     fn check(&self, n_more: usize) -> Result<(), Error> {
-        if self.n_bytes + n_more > BODY_BYTES_MAX {
-            return Err(over());
+        if self.n_bytes + n_more > self.bytes_max {
+            return Err(over(self.bytes_max));
         }
         self.held.add(n_more)
     }
@@ -103,7 +111,7 @@ impl HttpBody for Capped {
                     if !this.is_refused {
                         return Poll::Ready(Some(Ok(frame)));
                     }
-                    if this.n_bytes > DRAIN_BYTES_MAX {
+                    if this.n_bytes > this.bytes_max.max(DRAIN_BYTES_MAX) {
                         return Poll::Ready(broken());
                     }
                 }

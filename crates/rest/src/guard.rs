@@ -11,7 +11,7 @@
 //! Pages of the origins that the operator named are let in, and told so in the headers that browsers ask for.
 
 use crate::answer;
-use crate::body::{self, BODY_BYTES_MAX, Capped, Fault};
+use crate::body::{self, Capped, Fault};
 use crate::cors::{self, Origin};
 use crate::failures::{self, Failures};
 use crate::hosts::Hosts;
@@ -27,7 +27,7 @@ use axum::middleware::Next;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_engine::{Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use kenning_tools::slots::Slots;
-use kenning_tools::slots::bodies::Held;
+use kenning_tools::slots::bodies::{FREE_BYTES, Held};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,6 +51,9 @@ const LINKED: [&str; 6] = [
     "/openapi.json",
     "/tools",
 ];
+
+/// The route of MCP.
+const MCP: &str = "/mcp";
 
 /// Where clients of the memory contract put their token.
 const API_KEY: &str = "x-api-key";
@@ -104,11 +107,20 @@ impl Guard {
         self
     }
 
-    /// Refuses a body that is not held beside those that are.
+    /// Refuses a body, before it is read, whose call would be refused, and one that is not held beside those
+    /// that are.
     fn begin_body(&self, request: &Request) -> Result<Held> {
         let who = request.extensions().get::<Principal>();
         let who = who.ok_or_else(needs_token)?;
-        self.slots.bodies().begin(who, length_of(request))
+        let length = length_of(request);
+        let is_sent = length.is_some_and(|it| it > 0)
+            || request.headers().contains_key(header::TRANSFER_ENCODING);
+        // A message of MCP may take back a call that waits in line: short ones are read to see.
+        let is_short = length.is_some_and(|it| it <= FREE_BYTES as u64);
+        if is_sent && !(is_short && request.uri().path() == MCP) {
+            self.slots.check_room(who)?;
+        }
+        self.slots.bodies().begin(who, length)
     }
 
     /// How many wrong tokens a minute one address may send, if not 30; all together twenty times that.
@@ -248,6 +260,21 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// Another node: it has no token. Its signature covers the body, which is only read if the node that it
+    /// names is known here.
+    async fn node(&self, headers: &HeaderMap) -> Result<Admitted> {
+        if !peers::is_sealed(headers) {
+            return Ok(Admitted::node("node"));
+        }
+        let peer = headers.get(peers::PEER).and_then(|it| it.to_str().ok());
+        let (engine, peer) = (self.engine.clone(), peer.map(str::to_owned));
+        let found = tokio::task::spawn_blocking(move || engine.check_peer(peer.as_deref())).await;
+        let found = found.map_err(|cause| Error::internal("a message of a peer").because(cause))?;
+        found.map(|did| Admitted::node(did.as_str()))
+    }
+}
+
 fn needs_token() -> Error {
     Error::unauthenticated("this server needs a token").hint(
         "send `Authorization: Bearer TOKEN`; `kenning token show` prints the token of whoever started the \
@@ -291,9 +318,9 @@ struct Admitted {
 
 impl Admitted {
     /// Another node: it has no token and no rights; its messages are checked by their signatures.
-    fn node() -> Self {
+    fn node(name: &str) -> Self {
         let principal = Principal {
-            name: "node".to_owned(),
+            name: name.to_owned(),
             space: Space::default(),
             scopes: Vec::new(),
             token: None,
@@ -386,8 +413,9 @@ pub(crate) async fn layer(
             let limits = terms.map_or_else(Arc::<Limits>::default, |it| it.limits.clone());
             let fault = Fault::default();
             let held = Arc::new(held);
-            let capped =
-                |body| Capped::new(body, limits.body_time_max, held.clone(), fault.clone());
+            let bytes_max = bytes_max(&request);
+            let time_max = limits.body_time_max;
+            let capped = |body| Capped::new(body, bytes_max, time_max, held.clone(), fault.clone());
             let request = request.map(|body| Body::new(capped(body)));
             let response = tokio::time::timeout(limits.answer_time_max, next.run(request)).await;
             // Until here the body may have waited in line.
@@ -427,13 +455,22 @@ fn length_of(request: &Request) -> Option<u64> {
     length.to_str().ok()?.parse().ok()
 }
 
+/// The largest body of this request.
+fn bytes_max(request: &Request) -> usize {
+    if peers::is_message(request.method(), request.uri()) {
+        return peers::bytes_max(request.headers());
+    }
+    body::BODY_BYTES_MAX
+}
+
 async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body>> {
     let refuse = |error: Error| answer::error(&error);
     guard
         .check_names(request.method(), request.uri(), request.headers())
         .map_err(refuse)?;
-    if length_of(request).is_some_and(|it| it > BODY_BYTES_MAX as u64) {
-        return Err(answer::error(&body::over()));
+    let bytes_max = bytes_max(request);
+    if length_of(request).is_some_and(|it| it > bytes_max as u64) {
+        return Err(answer::error(&body::over(bytes_max)));
     }
     // Absent only in tests that call the router without a connection: then nobody is trusted.
     let peer = request
@@ -451,7 +488,7 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         may_try.map_err(too_many_failures)?;
     }
     let admitted = if peers::is_message(request.method(), request.uri()) {
-        Ok(Admitted::node())
+        guard.node(request.headers()).await
     } else {
         guard.principal(peer, request.headers()).await
     };

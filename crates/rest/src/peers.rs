@@ -4,11 +4,12 @@
 //! answer. Whoever sends no challenge is given one, and learns nothing but which key this node has.
 
 use crate::answer;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, Uri, header};
+use http_body_util::BodyExt;
 use kenning_core::Error;
-use kenning_engine::{PeerAnswer, PeerMessage};
+use kenning_engine::{PEER_MESSAGE_BYTES_MAX, PeerAnswer, PeerMessage};
 use kenning_tools::Board;
 
 /// Where nodes send their messages.
@@ -19,20 +20,47 @@ pub(crate) fn is_message(method: &Method, uri: &Uri) -> bool {
     *method == Method::POST && PATHS.contains(&uri.path())
 }
 
+/// The header that names the sender.
+pub(crate) const PEER: &str = "kenning-peer";
+
+/// The header without which a message is only greeted.
+const CHALLENGE: &str = "kenning-challenge";
+
+/// A greeting needs no body.
+const GREETING_BYTES_MAX: usize = 64 * 1024;
+
+/// Whether a message says by whom it is signed.
+pub(crate) fn is_sealed(headers: &HeaderMap) -> bool {
+    headers.contains_key(CHALLENGE)
+}
+
+/// The largest body of a message.
+pub(crate) fn bytes_max(headers: &HeaderMap) -> usize {
+    if is_sealed(headers) {
+        usize::try_from(PEER_MESSAGE_BYTES_MAX).unwrap_or(usize::MAX)
+    } else {
+        GREETING_BYTES_MAX
+    }
+}
+
 pub(crate) async fn receive(
     State(board): State<Board>,
     uri: Uri,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Response<Body> {
     let text = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+    // Not as an argument of the function: there a body has another limit. What is wrong with it, the layer says.
+    let Ok(body) = body.collect().await else {
+        return answer::error(&Error::invalid("the request body could not be read"));
+    };
     let message = PeerMessage {
         path: uri.path().to_owned(),
-        peer: text("kenning-peer"),
-        challenge: text("kenning-challenge"),
+        peer: text(PEER),
+        challenge: text(CHALLENGE),
         number: text("kenning-number"),
         signature: text("kenning-signature"),
-        body: body.to_vec(),
+        body: body.to_bytes().to_vec(),
     };
     let engine = board.engine().clone();
     let answered = tokio::task::spawn_blocking(move || engine.answer_peer(&message)).await;

@@ -345,10 +345,6 @@ async fn call(
     headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
-    if let Err(error) = slots.calls.check_room(&who) {
-        body::drain(body).await;
-        return answer::error(&error);
-    }
     let arguments = arguments(&headers, body).await;
     let Ok(Path(name)) = name else {
         return unknown("", &[]);

@@ -5,6 +5,7 @@
 //! [`Kernel::answer_peer`] answers one that calls. The messages and what they mean are in
 //! `kenning_peers`; here are the network, the counters and the files that follow.
 
+mod admit;
 mod answer;
 mod call;
 mod files;

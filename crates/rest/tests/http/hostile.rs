@@ -2,7 +2,7 @@
 
 use crate::place::{Place, Setup, get, post};
 use kenning_core::Space;
-use kenning_engine::{Principal, Scope};
+use kenning_engine::{NewPeer, PeerPolicy, Principal, Scope};
 use kenning_tools::slots::bodies::BODIES_OF_ONE_BYTES_MAX;
 use kenning_tools::slots::{CALLS_MAX, CALLS_OF_ONE_MAX, Load, Slot, WAITING_OF_ONE_MAX};
 
@@ -114,6 +114,97 @@ async fn one_principal_is_limited_and_its_neighbors_are_not() {
     assert_eq!(place.get("/tools", &with).await.status, 200);
     drop(taken);
     assert_eq!(place.get("/tools", "").await.status, 200);
+}
+
+/// A body was read whole, on every route but that of the tools, and only then its call was refused.
+#[tokio::test]
+async fn a_call_that_will_be_refused_is_refused_before_its_body_is_read() {
+    let place = Place::new().await;
+    let head = |method: &str, path: &str, more: &str, n_bytes: usize| {
+        format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{more}\
+             Content-Length: {n_bytes}\r\nExpect: 100-continue\r\n\r\n"
+        )
+    };
+    // Nothing but the head is sent, so whoever wants the body first answers nothing.
+    let ask = async |head: String| {
+        let mut wire = place.connect().await;
+        wire.send(head).await;
+        let limit = std::time::Duration::from_secs(20);
+        let answer = tokio::time::timeout(limit, wire.answer()).await;
+        answer.expect("it waits for the body").expect("an answer")
+    };
+    let routes = [
+        ("POST", "/tools/vault_read_note"),
+        ("POST", "/mcp"),
+        ("POST", "/api/v1/store"),
+        ("PUT", "/api/v1/beliefs/b1"),
+        ("POST", "/registry/v1/push"),
+        ("POST", "/code/query"),
+        ("POST", "/entity/resolve"),
+    ];
+    let owner = Principal::owner(Space::default()).name;
+    let taken = occupy(&place, &owner, CALLS_OF_ONE_MAX + WAITING_OF_ONE_MAX);
+    for (method, path) in routes {
+        let wrong = "Authorization: Bearer nobodys\r\n";
+        let answer = ask(head(method, path, wrong, 1_000_000)).await;
+        assert_eq!(answer.status, 401, "{path}: {answer:?}");
+        let answer = ask(head(method, path, "", 1_000_000)).await;
+        assert_eq!(answer.status, 429, "{path}: {answer:?}");
+    }
+    // What takes back a call that waits is read all the same.
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let ping = post(
+        "/mcp",
+        "Accept: application/json, text/event-stream\r\n",
+        ping,
+    );
+    assert_ne!(place.ask(ping).await.status, 429);
+    drop(taken);
+}
+
+/// Nodes may send 32 MiB, and a message of more than 4 MiB was refused; strangers may send next to nothing.
+#[tokio::test]
+async fn only_a_known_node_sends_a_message_of_megabytes() {
+    let place = Place::new().await;
+    let known = "did:key:z6MkhaXgBZDvotDkL5257faiztiGiC2QtKLGpbnnEGta2doK";
+    let stranger = "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw";
+    let sealed = |did: &str| {
+        format!(
+            "Kenning-Peer: {did}\r\nKenning-Challenge: c\r\nKenning-Number: 1\r\n\
+             Kenning-Signature: {}\r\n",
+            "0".repeat(128)
+        )
+    };
+    let new = NewPeer {
+        endpoint: String::new(),
+        did: Some(known.parse().unwrap()),
+        policy: PeerPolicy::default(),
+    };
+    let engine = place.fixture.board.engine();
+    engine.add_peer(&place.fixture.owner(), new).unwrap();
+    let large = vec![b' '; 5 * 1024 * 1024];
+    for path in ["/sync", "/events"] {
+        // It is read, and then its signature is wrong.
+        let answer = place.ask(post(path, &sealed(known), &large)).await;
+        assert_eq!(answer.status, 401, "{path}: {answer:?}");
+        assert!(answer.message().contains("signature"), "{answer:?}");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: 5000000\r\n\
+             Expect: 100-continue\r\n\r\n",
+            sealed(stranger)
+        );
+        let answer = place.ask(head).await;
+        assert_eq!(answer.status, 403, "{path}: {answer:?}");
+        let answer = place.ask(post(path, "", &large)).await;
+        assert_eq!(answer.status, 413, "{path}: {answer:?}");
+        let over = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: 33554433\r\n\
+             Expect: 100-continue\r\n\r\n",
+            sealed(known)
+        );
+        assert_eq!(place.ask(over).await.status, 413, "{path}");
+    }
 }
 
 /// Hundreds of calls may wait in line; with the largest bodies they were gigabytes.
