@@ -61,7 +61,7 @@ impl Tx<'_> {
             seq: self.head.seq,
             event_root: self.frontier.root(),
             state_root: self.state.root(),
-            hlc: self.head.hlc,
+            hlc: self.now(),
             author: self.signer.did().to_string(),
             signature: Vec::new(),
         };

@@ -427,7 +427,14 @@ fn every_one_bit_change_of_a_signed_event_is_refused() {
     let random = SeededRandom::new(seed);
     let mut accepted = 0;
     for n in 0..CASES {
-        let (event, signer) = sample(n);
+        // Several authors, some of them for an agent.
+        let (event, _) = sample(n);
+        let signer = Signer::from_secret(&[(n % 17) as u8; 32]);
+        let event = Event {
+            author: signer.did().clone(),
+            agent: (n % 6 == 5).then(|| Signer::from_secret(&[99; 32]).did().clone()),
+            ..event
+        };
         let mut row = match n % 2 {
             0 => sign_version_1(&event, n + 1, &signer),
             _ => event.sign(n + 1, &origin(), [n as u8; 16], &signer),
@@ -451,8 +458,9 @@ fn flip_one_bit(row: &mut EventRow, random: &SeededRandom) {
         bytes[at] ^= 1 << random.below(7);
         *text = String::from_utf8_lossy(&bytes).into_owned();
     };
-    let n_fields = if row.version == 1 { 8 } else { 12 };
+    let n_fields = if row.version == 1 { 8 } else { 13 };
     match random.below(n_fields) {
+        12 if !row.sealed.agent.is_empty() => flip_text(&mut row.sealed.agent),
         8 => flip(&mut row.sealed.origin),
         9 => flip(&mut row.sealed.data),
         10 => flip(&mut row.sealed.salt),
@@ -513,81 +521,6 @@ fn an_event_replayed_into_another_log_is_noticed() {
         faults.contains("the last events are of another log, and no event applies them"),
         "{faults}"
     );
-}
-
-/// D5(a): one bit flipped in many places of the event rows.
-#[test]
-fn one_flipped_bit_in_the_event_rows_is_always_noticed() {
-    // A tenth of the figure in every run; `KENNING_FLIPS=10000` runs it whole.
-    let cases = std::env::var("KENNING_FLIPS")
-        .ok()
-        .and_then(|it| it.parse().ok())
-        .unwrap_or(1_000);
-    let directory = tempfile::tempdir().unwrap();
-    let log = open(directory.path(), 1);
-    fill(&log, 12);
-    assert!(check(&log).is_clean());
-    let file = rusqlite::Connection::open(directory.path().join(FILE_NAME)).unwrap();
-    let seed = 5;
-    let random = SeededRandom::new(seed);
-    let n_events = log.roots(&Space::default()).unwrap().seq;
-    let mut missed = Vec::new();
-    for case in 0..cases {
-        let seq = 1 + random.below(n_events) as i64;
-        let column = [
-            "id",
-            "parents",
-            "author",
-            "kind",
-            "payload",
-            "signature",
-            "hlc",
-            "version",
-            "origin",
-            "data",
-            "salt",
-            "commitment",
-        ][random.below(12) as usize];
-        let sql = format!("SELECT CAST({column} AS BLOB) FROM events WHERE seq = ?1");
-        let before: Vec<u8> = file.query_row(&sql, [seq], |row| row.get(0)).unwrap();
-        if before.is_empty() {
-            continue;
-        }
-        let number = matches!(column, "hlc" | "version");
-        let set = |bytes: &[u8]| {
-            let (sql, value): (_, rusqlite::types::Value) = if number {
-                let n: i64 = std::str::from_utf8(bytes).unwrap().parse().unwrap();
-                ("?1", n.into())
-            } else if matches!(column, "author" | "kind") {
-                ("CAST(?1 AS TEXT)", bytes.to_vec().into())
-            } else {
-                ("?1", bytes.to_vec().into())
-            };
-            let sql = format!("UPDATE events SET {column} = {sql} WHERE seq = ?2");
-            file.execute(&sql, rusqlite::params![value, seq]).unwrap();
-        };
-        let mut after = before.clone();
-        if number {
-            let n: i64 = std::str::from_utf8(&before).unwrap().parse().unwrap();
-            after = (n ^ (1 << random.below(if column == "hlc" { 62 } else { 8 })))
-                .to_string()
-                .into();
-        } else {
-            let at = random.below(after.len() as u64) as usize;
-            after[at] ^= 1 << random.below(8);
-        }
-        set(&after);
-        if check(&log).is_clean() {
-            missed.push(format!("case {case}: {column} of event {seq}"));
-        }
-        set(&before);
-    }
-    println!(
-        "flipped bits: {cases} cases, {} failures, seed {seed}",
-        missed.len()
-    );
-    assert_eq!(missed, Vec::<String>::new());
-    assert!(check(&log).is_clean(), "everything was put back");
 }
 
 #[test]

@@ -163,7 +163,8 @@ pub fn print_error(error: &Error, as_json: bool) -> u8 {
 
 /// Shows clap's own message: help and version are data, the rest is an error.
 pub(crate) fn print_usage(usage: &clap::Error, typed: &[OsString]) -> u8 {
-    let text = without_environment(&usage.render().to_string(), typed);
+    // It repeats what was typed.
+    let text = inert(&without_environment(&usage.render().to_string(), typed));
     // As above: a closed pipe is not an error.
     drop(match usage.use_stderr() {
         true => io::stderr().write_all(text.as_bytes()),

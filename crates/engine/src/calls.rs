@@ -2,8 +2,8 @@
 
 use crate::{
     AgentView, AuthorView, Caller, CheckpointView, Done, EmbeddingStatus, Engine, EventView,
-    LogPage, LogQuery, LogStats, NewPeer, NewToken, Peer, PeerAnswer, PeerMessage, PeerSync,
-    Principal, ProcessMemory, Proof, Reindexed, Restored, Scope, SyncStatus, TokenView,
+    Imported, LogPage, LogQuery, LogStats, NewPeer, NewToken, Peer, PeerAnswer, PeerMessage,
+    PeerSync, Principal, ProcessMemory, Proof, Reindexed, Restored, Scope, SyncStatus, TokenView,
     Transferred, Waited,
 };
 use kenning_audit::note::Note;
@@ -89,6 +89,32 @@ impl Engine {
     /// Events of the caller's space after a place in the log.
     pub fn events_after(&self, caller: &Caller, seq: u64, limit: usize) -> Result<Vec<EventView>> {
         self.kernel.events_after(caller, seq, limit)
+    }
+
+    /// The same, of these types only; gives also the place up to which was read.
+    pub fn events_of_types_after(
+        &self,
+        caller: &Caller,
+        seq: u64,
+        limit: usize,
+        types: &[String],
+    ) -> Result<(u64, Vec<EventView>)> {
+        self.kernel.events_of_types_after(caller, seq, limit, types)
+    }
+
+    /// Checkpoints of the caller's log, newest first, below a height.
+    pub fn checkpoints(
+        &self,
+        caller: &Caller,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<CheckpointView>> {
+        self.kernel.checkpoints(caller, below, limit)
+    }
+
+    /// Proves that an event is in the log by a checkpoint that is there already.
+    pub fn prove_covered_event(&self, caller: &Caller, event: &str) -> Result<Value> {
+        self.kernel.prove_covered_event(caller, event)
     }
 
     /// Events of the caller's space, by what they are.
@@ -276,7 +302,7 @@ impl Engine {
     }
 
     /// Reads what [`Engine::export`] wrote: see [`kenning_kernel::Kernel::import`].
-    pub fn import(&self, caller: &Caller, input: &mut dyn BufRead) -> Result<Transferred> {
+    pub fn import(&self, caller: &Caller, input: &mut dyn BufRead) -> Result<Imported> {
         self.kernel.import(caller, input, &*self.omi)
     }
 }

@@ -17,11 +17,11 @@ pub use cleanup::Cleaned;
 pub use kenning_audit::{CheckpointLabel, on_behalf_of};
 pub use kenning_kernel::{
     ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView,
-    DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, KeptCheckpoints,
+    DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, Imported, KeptCheckpoints,
     LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent, NOTE_BYTES_MAX, NewPeer,
     NewToken, PEER_MESSAGE_BYTES_MAX, Page, Peer, PeerAnswer, PeerMessage, PeerPolicy, PeerSync,
     PeerView, Principal, ProcessMemory, Progress, Proof, Reindexed, Restored, Scope, SyncStatus,
-    TokenView, Transferred, Waited, check_export, check_proof, local_token, parse_moment,
+    TokenView, Transferred, Verified, Waited, check_export, check_proof, local_token, parse_end, parse_moment,
     parse_public_key, read_back, timestamp,
 };
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
@@ -324,12 +324,15 @@ impl Engine {
             since: since.and_then(|it| it.of(space)),
             ..Verify::of(space).by(self.kernel.log().signer().did())
         };
-        self.kernel.log().read(space, |tx| {
+        let report = self.kernel.log().read(space, |tx| {
             let mut report = kenning_audit::verify(tx, &asked, progress)?;
             report.faults.extend(koi::faults_of_statements(tx)?);
             report.faults.extend(files::faults_of_intents(tx)?);
             Ok(report)
-        })
+        })?;
+        self.kernel
+            .note_verified(space, report.n_events, report.is_clean());
+        Ok(report)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Kami;
 use kenning_core::{Did, Error, Hash, Result};
-use kenning_kernel::{Bucket, Caller, Scope, Text};
+use kenning_kernel::{Bucket, Caller, Scope, Text, check_plain_name};
 use kenning_sandbox::signature::PublicKey;
 use kenning_store::ReadTx;
 use serde_json::json;
@@ -42,6 +42,7 @@ impl Kami {
     pub fn trust_key(&self, caller: &Caller, key: &str, name: &str) -> Result<TrustedKey> {
         caller.principal.require(Scope::Admin)?;
         let key = public_key(key)?.to_string();
+        check_plain_name("key", name)?;
         let trusted = TrustedKey {
             key: key.clone(),
             name: name.to_owned(),

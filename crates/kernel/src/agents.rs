@@ -89,6 +89,7 @@ impl Kernel {
     pub fn revoke_agent_key(&self, caller: &Caller, name: &str) -> Result<AgentView> {
         caller.principal.require(Scope::Admin)?;
         self.writable()?;
+        check_name(name)?;
         let known = self.find_agent(name)?;
         let mut agent = known.ok_or_else(|| {
             Error::not_found("agent", name).hint("`kenning agent-key list` shows all")
@@ -141,6 +142,9 @@ impl Kernel {
             None => (self.environment)("KENNING_AGENT").filter(|it| !it.is_empty()),
         };
         let Some(name) = named else { return Ok(None) };
+        if caller.principal.token.is_none() {
+            check_name(&name)?;
+        }
         match self.find_agent(&name)? {
             Some(agent) if agent.revoked_ms.is_some() => Err(Error::denied(format!(
                 "the key of the agent `{name}` was revoked"
@@ -158,6 +162,7 @@ impl Kernel {
     /// The key of an agent, from the data directory of this machine.
     pub fn agent_signer(&self, caller: &Caller, name: &str) -> Result<Signer> {
         caller.principal.require(Scope::Admin)?;
+        check_name(name)?;
         let known = self.find_agent(name)?.filter(|it| it.revoked_ms.is_none());
         let known = known.ok_or_else(|| {
             Error::not_found("agent", name).hint("`kenning agent-key list` shows all")
@@ -210,11 +215,13 @@ fn check_name(name: &str) -> Result<()> {
         || name.starts_with('.')
         || !name.bytes().all(is_good)
     {
-        return Err(
-            Error::invalid(format!("`{name}` is not a name for an agent")).hint(format!(
-                "use 1 to {NAME_BYTES_MAX} letters, digits, `-`, `_` and `.`, not beginning with `.`"
-            )),
-        );
+        return Err(Error::invalid(format!(
+            "`{}` is not a name for an agent",
+            name.escape_debug()
+        ))
+        .hint(format!(
+            "use 1 to {NAME_BYTES_MAX} letters, digits, `-`, `_` and `.`, not beginning with `.`"
+        )));
     }
     Ok(())
 }

@@ -3,7 +3,9 @@
 use crate::log_query::shown_did;
 use crate::{Bucket, Caller, Kernel, Raw, Scope, timestamp};
 use kenning_audit::note::{self, Note, Vouched};
-use kenning_audit::{CHECKPOINT_COSIGNED, CheckpointLabel, Origin, Signer, Tx};
+use kenning_audit::{
+    CHECKPOINT_COSIGNED, CHECKPOINT_CREATED, CheckpointLabel, Origin, Signer, Tx, event,
+};
 use kenning_core::{Did, Error, Result};
 use kenning_store::{CheckpointRow, ReadTx};
 use serde_json::{Value, json};
@@ -85,11 +87,43 @@ impl Kernel {
         let method = self.did_method()?;
         let space = caller.principal.space.clone();
         let work = move |tx: &mut Tx<'_>| {
-            let at_ms = tx.now().ms();
             let row = sign(tx, &label)?;
+            let at_ms = row.hlc.ms();
             view(&**tx, row, label, at_ms, &method)
         };
         self.patiently(caller.waited, || self.log.write(&space, work))
+    }
+
+    /// Checkpoints of the caller's space, newest first, below a height.
+    pub fn checkpoints(
+        &self,
+        caller: &Caller,
+        below: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<CheckpointView>> {
+        caller.principal.require(Scope::Read)?;
+        let method = self.did_method()?;
+        let work = |tx: &dyn ReadTx| {
+            let mut views = Vec::new();
+            let mut row = match below {
+                Some(0) => None,
+                Some(height) => Some(find(tx, Some(height - 1))?),
+                None => tx.checkpoint_at(u64::MAX >> 1)?,
+            };
+            while let Some(it) = row.take()
+                && views.len() < limit
+            {
+                row = match it.seq {
+                    0 => None,
+                    seq => tx.checkpoint_at(seq - 1)?,
+                };
+                let (label, at_ms) = (label_of(tx, &it)?, it.hlc.ms());
+                views.push(view(tx, it, label, at_ms, &method)?);
+            }
+            Ok(views)
+        };
+        let space = &caller.principal.space;
+        self.patiently(caller.waited, || self.log.read(space, work))
     }
 
     /// The checkpoint of this height in the caller's space, or the newest.
@@ -183,6 +217,19 @@ fn find(tx: &dyn ReadTx, height: Option<u64>) -> Result<CheckpointRow> {
         None => {
             Error::not_found("checkpoint", "newest").hint("sign one: `kenning audit checkpoint`")
         }
+    })
+}
+
+/// What a checkpoint is called: the event about it comes next in the log.
+fn label_of(tx: &dyn ReadTx, row: &CheckpointRow) -> Result<CheckpointLabel> {
+    let next = tx.events_after(row.seq, 1)?.pop();
+    let next = next.filter(|it| it.kind == CHECKPOINT_CREATED);
+    let data = next.map(|it| event::data(&it)).unwrap_or_default();
+    let tags = data["tags"].as_array().into_iter().flatten();
+    Ok(CheckpointLabel {
+        name: data["name"].as_str().map(str::to_owned),
+        tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
+        is_automatic: data["automatic"] == true,
     })
 }
 
@@ -324,6 +371,23 @@ impl CheckpointView {
     /// Events since the checkpoint before it, or since the beginning.
     pub fn n_new(&self) -> u64 {
         self.row.seq - self.previous.map_or(0, |it| it.1)
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        let validators: Vec<Value> = self
+            .validators
+            .iter()
+            .map(|it| json!({ "did": it.did, "name": it.name, "signedAt": it.at_s }))
+            .collect();
+        json!({
+            "height": self.row.height, "size": self.row.seq, "timestamp": self.timestamp(),
+            "eventRoot": self.row.event_root.to_string(),
+            "stateRoot": self.row.state_root.to_string(),
+            "validatorCount": validators.len(), "validators": validators,
+            "name": self.label.name, "tags": self.label.tags, "automatic": self.label.is_automatic,
+            "eventsSincePrevious": self.n_new(),
+        })
     }
 
     /// When it was signed.

@@ -46,6 +46,7 @@ impl Kernel {
                 }
                 archive::dump(tx, &mut |row| {
                     done.rows += 1;
+                    done.nodes += u64::from(row["table"] == "nodes");
                     done.edges += u64::from(row["table"] == "edges");
                     if done.rows.is_multiple_of(1_000) {
                         caller.check()?;

@@ -1,10 +1,11 @@
 //! The log as people and programs see it.
 
+use crate::log_query::of_types;
 use crate::moments::parse_hlc;
 use crate::{Caller, Kernel, Scope, timestamp};
 use kenning_audit::{CheckpointLabel, Consistency, Inclusion, Origin, Roots, Tx, event};
 use kenning_core::{Error, Hash, Result, Space};
-use kenning_store::{CheckpointRow, EventRow, ReadTx};
+use kenning_store::{CheckpointRow, EventRow, ReadTx, parse_jsons_once};
 use kenning_text::hex;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -53,6 +54,24 @@ impl Kernel {
         let read = || self.log.read(space, |tx| tx.events_after(seq, limit));
         let rows = self.patiently(caller.waited, read)?;
         Ok(rows.iter().map(view).collect())
+    }
+
+    /// The same, of these types only (see [`crate::LogQuery::types`]); gives also the place up to which was read.
+    pub fn events_of_types_after(
+        &self,
+        caller: &Caller,
+        seq: u64,
+        limit: usize,
+        types: &[String],
+    ) -> Result<(u64, Vec<EventView>)> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let read = || self.log.read(space, |tx| tx.events_after(seq, limit));
+        let rows = self.patiently(caller.waited, read)?;
+        let filter = of_types(types);
+        let end = rows.last().map_or(seq, |it| it.seq);
+        let events = rows.iter().filter(|it| filter.admits(it)).map(view);
+        Ok((end, events.collect()))
     }
 
     /// A number that changes when the log of the caller's space is no continuation of what it was: after
@@ -149,7 +168,7 @@ impl KeptCheckpoints {
     /// version do not name their space: such a one is taken to be of `space`.
     pub fn parse(text: &str, space: &Space) -> Result<Self> {
         let mut kept = Self::default();
-        for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
+        for value in parse_jsons_once(text) {
             let value = value.map_err(|cause| malformed("{").because(cause))?;
             let row = parse_checkpoint(&value)?;
             let named = Origin::from_bytes(&row.origin).map(|it| it.space.parse::<Space>());

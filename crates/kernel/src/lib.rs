@@ -38,6 +38,7 @@ pub mod roots;
 pub mod search;
 mod tokens;
 mod transfer;
+mod verified;
 pub mod worker;
 
 pub use agents::AgentView;
@@ -55,14 +56,15 @@ pub use kenning_peers::{
 pub use lease::Lease;
 pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
 pub use log_query::{CONTRACT_KINDS, LogPage, LogQuery, LogStats, LoggedEvent};
-pub use moments::{parse_moment, timestamp};
+pub use moments::{parse_end, parse_moment, timestamp};
 pub use paging::Page;
 pub use peers::{NewPeer, PeerAnswer, PeerMessage, PeerSync, PeerView, SyncStatus};
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
 pub use proofs::{CheckedFile, check_export, check_proof, parse_public_key};
-pub use tokens::{NewToken, TokenView};
-pub use transfer::{ImportedFiles, Transferred};
+pub use tokens::{NewToken, TokenView, check_plain_name};
+pub use transfer::{Imported, ImportedFiles, Transferred};
+pub use verified::Verified;
 
 use embedding::Chosen;
 use index_files::{IndexFiles, IndexWorker};

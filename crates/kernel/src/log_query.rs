@@ -1,57 +1,30 @@
 //! The log, asked by kind, time, author, node and text.
 
-use crate::{Caller, Kernel, Scope, timestamp};
+use crate::{Caller, Kernel, Scope, Verified, timestamp};
 use kenning_audit::event;
+use kenning_audit::foreign::SYNC_APPLIED;
 use kenning_core::{Did, Error, Hash, Hlc, NodeId, Result};
-use kenning_store::{EdgeFilter, EventFilter, EventPage, EventRow, ReadTx, When};
+use kenning_store::{
+    CheckpointRow, EdgeFilter, EventEffect, EventFilter, EventPage, EventRow, ReadTx, When,
+};
 use kenning_text::hex;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// What another kind of event is called in the words of the graph's contract. Whoever asks for the word on
-/// the left gets these events too, under that name.
-const MEANINGS: &[(&str, &[&str])] = &[
-    (
-        "NodeCreated",
-        &[
-            "DocumentAdded",
-            "EntityAdded",
-            "ItemAdded",
-            "MemoryStoredEvent",
-            "ToolInstalled",
-            "WebPageIngested",
-        ],
-    ),
-    (
-        "NodeUpdated",
-        &[
-            "BeliefUpdatedEvent",
-            "DocumentChanged",
-            "DocumentMoved",
-            "EntityChanged",
-            "ItemChanged",
-            "NowUpdated",
-            "ToolChanged",
-            "ToolUpdated",
-        ],
-    ),
-    (
-        "NodeDeleted",
-        &[
-            "DocumentRemoved",
-            "EntityRemoved",
-            "FileRemoved",
-            "ItemDeleted",
-            "ItemRemoved",
-            "ToolRemoved",
-        ],
-    ),
-    (
-        "EdgeCreated",
-        &["ItemLinked", "MemoriesLinked", "MemoryRelated"],
-    ),
-    ("QueryExecuted", &["MemoryRecalledEvent"]),
-    ("ConflictDetected", &["ContradictionDetectedEvent"]),
+/// What an event does is called by these words of the graph's contract, whatever its own kind is. Whoever asks
+/// for the word gets every event that does it, under that name.
+const EFFECTS: &[(&str, EventEffect)] = &[
+    ("NodeCreated", EventEffect::CreatesNode),
+    ("NodeUpdated", EventEffect::UpdatesNode),
+    ("NodeDeleted", EventEffect::RemovesNode),
+    ("EdgeCreated", EventEffect::PutsEdge),
+    ("EdgeDeleted", EventEffect::EndsEdge),
+];
+
+/// Kinds that change no node and that the contract calls by other words.
+const MEANINGS: &[(&str, &str)] = &[
+    ("QueryExecuted", "MemoryRecalledEvent"),
+    ("ConflictDetected", "ContradictionDetectedEvent"),
 ];
 
 /// The kinds that the graph's contract documents.
@@ -105,7 +78,8 @@ pub struct LogPage {
     pub events: Vec<LoggedEvent>,
     /// How many there are in all.
     pub total: u64,
-    /// Types that were asked for and that no event of this log has.
+    /// Types that were asked for and that no event of this log has. Documented ones are looked for only if
+    /// nothing was found.
     pub absent: Vec<String>,
 }
 
@@ -151,6 +125,10 @@ pub struct LogStats {
     pub n_checkpoints: u64,
     /// Events that the newest checkpoint does not cover.
     pub n_since_checkpoint: u64,
+    /// The newest signed checkpoint.
+    pub last_checkpoint: Option<CheckpointRow>,
+    /// The last check of the whole log on this machine.
+    pub last_verified: Option<Verified>,
     /// The method of the identifiers that are shown.
     pub did_method: String,
 }
@@ -163,12 +141,12 @@ impl Kernel {
         let author = query.author.as_deref().map(signing_name).transpose()?;
         let work = |tx: &dyn ReadTx| {
             let mut filter = EventFilter {
-                kinds: kinds_of(&query.types),
                 from: query.from_ms.map(Hlc::from_ms),
                 to: query.to_ms.map(Hlc::end_of_ms),
                 author: author.clone(),
                 at: None,
                 text: query.text.as_deref().map(as_stored),
+                ..of_types(&query.types)
             };
             if let Some(node) = query.node {
                 filter.at = Some(moments_of(tx, node)?);
@@ -188,16 +166,13 @@ impl Kernel {
             };
             let mut absent = Vec::new();
             for name in &query.types {
-                let kinds = kinds_of(std::slice::from_ref(name));
-                let one = EventFilter {
-                    kinds,
-                    ..EventFilter::default()
-                };
+                let is_documented = CONTRACT_KINDS.contains(&name.as_str());
+                let one = of_types(std::slice::from_ref(name));
                 let page = EventPage {
                     limit: 1,
                     ..EventPage::default()
                 };
-                if total == 0 && tx.find_events(&one, page)?.is_empty() {
+                if (total == 0 || !is_documented) && tx.find_events(&one, page)?.is_empty() {
                     absent.push(name.clone());
                 }
             }
@@ -218,7 +193,11 @@ impl Kernel {
         let did_method = self.did_method()?;
         let work = |tx: &dyn ReadTx| summary(tx, &did_method);
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        let stats = self.patiently(caller.waited, || self.log.read(space, work))?;
+        Ok(LogStats {
+            last_verified: self.last_verified(space),
+            ..stats
+        })
     }
 
     /// The kinds of events that the log of the caller's space has, and how many of each.
@@ -242,7 +221,11 @@ impl Kernel {
             })
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        let stats = self.patiently(caller.waited, || self.log.read(space, work))?;
+        Ok(LogStats {
+            last_verified: self.last_verified(space),
+            ..stats
+        })
     }
 
     /// The method of the identifiers that are shown (`KENNING_DID_METHOD`): `key`, or another one such as
@@ -271,7 +254,9 @@ fn summary(tx: &dyn ReadTx, did_method: &str) -> Result<LogStats> {
         n_authors: authors.len(),
         n_revoked: revoked.len(),
         n_checkpoints: checkpoint.as_ref().map_or(0, |it| it.height + 1),
-        n_since_checkpoint: n_events - checkpoint.map_or(0, |it| it.seq),
+        n_since_checkpoint: n_events - checkpoint.as_ref().map_or(0, |it| it.seq),
+        last_checkpoint: checkpoint,
+        last_verified: None,
         did_method: did_method.to_owned(),
     })
 }
@@ -302,16 +287,21 @@ fn signing_name(author: &str) -> Result<String> {
     Ok(Did::of_key(&key).to_string())
 }
 
-/// The kinds that these types mean.
-fn kinds_of(types: &[String]) -> Vec<String> {
-    let mut kinds = BTreeSet::new();
+/// The events that these types mean.
+pub(crate) fn of_types(types: &[String]) -> EventFilter {
+    let mut filter = EventFilter::default();
     for name in types {
         let also = MEANINGS.iter().find(|it| it.0 == name);
-        let also = also.map_or(&[][..], |it| it.1);
-        kinds.extend(also.iter().map(|it| (*it).to_owned()));
-        kinds.insert(name.clone());
+        filter.kinds.extend(also.map(|it| it.1.to_owned()));
+        filter.kinds.push(name.clone());
+        let effect = EFFECTS.iter().find(|it| it.0 == name);
+        filter.effects.extend(effect.map(|it| it.1));
     }
-    kinds.into_iter().collect()
+    if !filter.effects.is_empty() {
+        // The events that it applies are in the log themselves.
+        filter.effects_except = vec![SYNC_APPLIED.to_owned()];
+    }
+    filter
 }
 
 /// The text as JSON writes it between quotes.
@@ -347,8 +337,10 @@ fn moments_of(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<Hlc>> {
 
 fn logged(row: &EventRow, types: &[String], method: &str) -> LoggedEvent {
     let is_of = |name: &&String| {
-        let also = MEANINGS.iter().find(|it| it.0 == name.as_str());
-        also.is_some_and(|it| it.1.contains(&row.kind.as_str()))
+        let name = name.as_str();
+        let effect = EFFECTS.iter().find(|it| it.0 == name);
+        MEANINGS.contains(&(name, row.kind.as_str()))
+            || effect.is_some_and(|it| it.1.is_in(&row.payload))
     };
     let by_name = types.iter().find(|it| **it == row.kind);
     let found_by = by_name.or_else(|| types.iter().find(is_of));
@@ -403,6 +395,10 @@ impl LogStats {
             "last": self.span_ms.map(|it| timestamp(it.1)),
             "authors": self.n_authors, "revokedAuthors": self.n_revoked,
             "checkpoints": self.n_checkpoints, "eventsSinceCheckpoint": self.n_since_checkpoint,
+            "lastCheckpoint": self.last_checkpoint.as_ref().map(|it| json!({
+                "height": it.height, "size": it.seq, "timestamp": timestamp(it.hlc.ms()),
+            })),
+            "lastVerified": self.last_verified.map(Verified::to_json),
         })
     }
 }

@@ -4,6 +4,9 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use kenning_core::{Error, Hlc, Result};
 
+/// The milliseconds of a day in UTC.
+const DAY_MS: u64 = 86_400_000;
+
 /// Milliseconds since 1970 as `2026-01-31T12:00:00.000Z`.
 pub fn timestamp(ms: u64) -> String {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
@@ -38,6 +41,16 @@ pub fn parse_moment(field: &str, text: &str) -> Result<u64> {
         })
 }
 
+/// The same for the end of a range that includes it: a plain date is all of that day.
+pub fn parse_end(field: &str, text: &str) -> Result<u64> {
+    let start = parse_moment(field, text)?;
+    // A time has a `T`, a space or a colon.
+    match text.contains(['T', 't', ' ', ':']) {
+        true => Ok(start),
+        false => Ok(start + DAY_MS - 1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +64,13 @@ mod tests {
             ("1970-01-01T00:00:01.5", 1_500),
         ] {
             assert_eq!(parse_moment("as_of", text).unwrap(), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("1970-01-02", 2 * DAY_MS - 1),
+            ("1970-01-01T00:00:01Z", 1_000),
+            ("1970-01-02T00:00", DAY_MS),
+        ] {
+            assert_eq!(parse_end("endTime", text).unwrap(), expected, "{text}");
         }
         for text in ["", "yesterday", "1960-01-01", "2026-13-01"] {
             assert!(

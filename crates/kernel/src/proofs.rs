@@ -6,13 +6,20 @@ use crate::{Caller, Kernel, Scope};
 use kenning_audit::note::{Note, Vouched, parse_verifier_key};
 use kenning_audit::{CheckpointLabel, Inclusion, Origin, Report, Tx, Verify, event};
 use kenning_core::{Did, Error, Hash, Result, Space};
-use kenning_store::{CheckpointRow, EventRow, SealedData, canonical_json, parse_json};
+use kenning_store::{CheckpointRow, EventRow, SealedData, canonical_json, parse_json_once};
 use kenning_text::hex;
 use serde_json::{Map, Value, json};
 use std::io::BufRead;
 
 /// The longest line of an export.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Whether a checkpoint is signed where none covers an event.
+#[derive(Clone, Copy)]
+enum Sign {
+    IfNeeded,
+    Never,
+}
 
 /// What is known of a file that was checked.
 #[derive(Debug)]
@@ -30,6 +37,16 @@ impl Kernel {
     /// answer holds the event, the checkpoint and the path: see [`check_proof`]. Where no checkpoint covers
     /// the event, one is signed.
     pub fn prove_event(&self, caller: &Caller, event: &str) -> Result<Value> {
+        self.prove_by_checkpoint(caller, event, Sign::IfNeeded)
+    }
+
+    /// The same, for a caller who must not change anything: where no checkpoint covers the event, that is a
+    /// conflict.
+    pub fn prove_covered_event(&self, caller: &Caller, event: &str) -> Result<Value> {
+        self.prove_by_checkpoint(caller, event, Sign::Never)
+    }
+
+    fn prove_by_checkpoint(&self, caller: &Caller, event: &str, sign: Sign) -> Result<Value> {
         caller.principal.require(Scope::Read)?;
         let space = caller.principal.space.clone();
         let named = event.to_owned();
@@ -39,12 +56,18 @@ impl Kernel {
         let newest = self
             .log
             .read(&space, |tx| tx.checkpoint_at(u64::MAX >> 1))?;
-        let checkpoint = match newest.filter(|it| it.seq >= seq) {
-            Some(newest) => newest,
-            None => {
+        let checkpoint = match (newest.filter(|it| it.seq >= seq), sign) {
+            (Some(newest), _) => newest,
+            (None, Sign::IfNeeded) => {
                 self.may_write(caller)?;
                 let sign = |tx: &mut Tx<'_>| tx.record_checkpoint(&CheckpointLabel::default());
                 self.patiently(caller.waited, || self.log.write(&space, sign))?
+            }
+            (None, Sign::Never) => {
+                return Err(Error::conflict(format!(
+                    "no signed checkpoint covers event {seq} yet"
+                ))
+                .hint("sign one first: `kg_audit_checkpoint`"));
             }
         };
         let (row, proof) = self.log.read(&space, |tx| {
@@ -104,7 +127,10 @@ pub fn check_proof(text: &str, key: &Did) -> Result<(u64, String, u64)> {
         ))
         .hint("give a file that holds what `kenning audit prove EVENT` printed")
     };
-    let proof = parse_json(text).map_err(|_| malformed("{"))?;
+    let proof = parse_json_once(text).map_err(|error| {
+        Error::invalid(format!("the proof is not JSON, or malformed: {error}"))
+            .hint("give a file that holds what `kenning audit prove EVENT` printed")
+    })?;
     // One hash has one spelling.
     let hash = |value: &Value| {
         let text = value.as_str()?;
@@ -227,7 +253,7 @@ fn is_seal(line: &str) -> bool {
 }
 
 fn parse_line(n: u64, line: &str) -> Result<Value> {
-    parse_json(line)
+    parse_json_once(line)
         .map_err(|error| Error::invalid(format!("line {n} of the export is not JSON: {error}")))
 }
 

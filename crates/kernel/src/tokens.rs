@@ -98,6 +98,23 @@ impl Kept for Stored {
     }
 }
 
+/// Refuses a name that could move the cursor or forge a line where it is shown. `of` says whose name it is.
+///
+/// # Errors
+/// Invalid input if it has control characters or marks that change the direction of writing.
+pub fn check_plain_name(of: &str, name: &str) -> Result<()> {
+    let is_bad = |c: char| {
+        c.is_control()
+            || matches!(u32::from(c), 0x202a..=0x202e | 0x2066..=0x2069 | 0xe0000..=0xe007f)
+    };
+    if name.contains(is_bad) {
+        let name = name.escape_debug();
+        return Err(Error::invalid(format!("`{name}` is not a name for a {of}"))
+            .hint("leave out control characters"));
+    }
+    Ok(())
+}
+
 impl Kernel {
     /// Makes a token and returns it. This is the only time that it can be seen.
     pub fn create_token(&self, caller: &Caller, new: NewToken) -> Result<String> {
@@ -107,6 +124,7 @@ impl Kernel {
                 "no token can be bound to the space `_system`",
             ));
         }
+        check_plain_name("token", &new.name)?;
         if new.scopes.is_empty() {
             return Err(Error::invalid("a token needs at least one scope")
                 .hint("`--scopes read,write` for example"));

@@ -8,11 +8,13 @@ use kenning_store::{
     CREATED_ELSEWHERE_MS, EdgeFilter, Node, NodeFilter, When, check_json_depth, parse_json,
 };
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, Write};
 
 /// Nodes that are imported with one event.
 const IMPORT_BATCH: usize = 500;
+/// Lines of one import that wait for a second key.
+const HELD_MAX: usize = 1_000;
 /// Nodes that are exported from one page.
 const EXPORT_PAGE: usize = 500;
 /// The longest line of an import. The largest body that a node can have is 25 MiB, and JSON may need six
@@ -26,12 +28,47 @@ const CREATED_MS_MAX: u64 = 4_102_444_800_000;
 pub struct Transferred {
     /// Nodes, or rows of any kind.
     pub rows: u64,
+    /// Nodes. They are also counted among the rows.
+    pub nodes: u64,
     /// Edges. They are also counted among the rows of a backup, including ended ones.
     pub edges: u64,
 }
 
-/// Imported files with their nodes, written by the domain crate that owns them.
+/// What became of the lines of an import.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Nodes that are new here.
+    pub created: u64,
+    /// Nodes that were here under the same key, and got a new revision.
+    pub updated: u64,
+    /// Nodes that were here and say the same.
+    pub unchanged: u64,
+    /// Files that were here: their entries were added, or they were left as they are.
+    pub kept_files: u64,
+    /// Edges.
+    pub edges: u64,
+    /// Nodes and edges that wait for the signature of a second key.
+    pub waiting: u64,
+    /// The name of the write that waits.
+    pub pending: Option<String>,
+}
+
+impl Imported {
+    /// Nodes that were read.
+    pub fn nodes(&self) -> u64 {
+        self.created + self.updated + self.unchanged + self.kept_files
+    }
+}
+
+/// Imported files with their nodes, written by the domain crate that owns them; and imported nodes that must
+/// not be written yet.
 pub trait ImportedFiles {
+    /// Whether a node waits for the signature of a second key before it is written.
+    fn must_wait(&self, caller: &Caller, draft: &Draft) -> Result<bool>;
+
+    /// Keeps lines aside until a second key signs them. Gives the name of the write.
+    fn hold(&self, caller: &Caller, lines: Vec<Value>) -> Result<String>;
+
     /// The name of the file of a node's key, if it is one of these.
     fn file_of_key<'a>(&self, key: &'a str) -> Option<&'a str>;
 
@@ -69,6 +106,7 @@ impl Kernel {
                     }});
                     writeln!(out, "{line}").map_err(write_failed)?;
                     done.rows += 1;
+                    done.nodes += 1;
                 }
                 caller.check()?;
                 caller.progress(done.rows as f64, None, "nodes written");
@@ -95,9 +133,12 @@ impl Kernel {
         caller: &Caller,
         input: &mut dyn BufRead,
         wing: &dyn ImportedFiles,
-    ) -> Result<Transferred> {
+    ) -> Result<Imported> {
         caller.principal.require(Scope::Write)?;
-        let mut done = Transferred::default();
+        let mut done = Imported::default();
+        // Lines that wait for a second key, and the nodes that they are about.
+        let mut held: Vec<Value> = Vec::new();
+        let mut held_ids: HashSet<NodeId> = HashSet::new();
         let mut ids: HashMap<NodeId, NodeId> = HashMap::new();
         let mut batch = Vec::new();
         // Files that are also nodes, to be written after their nodes.
@@ -127,6 +168,23 @@ impl Kernel {
             }
             let value = parse_json(&line).map_err(|it| bad(&it.to_string()))?;
             let entry = Entry::parse(&value).map_err(|it| bad(&it))?;
+            let must_wait = match &entry {
+                Entry::Node(node) => wing.must_wait(caller, &node.draft)?,
+                Entry::Edge(edge) => held_ids.contains(&edge.src) || held_ids.contains(&edge.dst),
+            };
+            if must_wait {
+                if held.len() == HELD_MAX {
+                    return Err(bad(&format!(
+                        "more than {HELD_MAX} lines would wait for a second key"
+                    ))
+                    .hint("import the file in parts"));
+                }
+                if let Entry::Node(node) = &entry {
+                    held_ids.extend(node.id);
+                }
+                held.push(value);
+                continue;
+            }
             if let Entry::Node(imported) = &entry
                 && let Some(file) = wing.file_of_key(&imported.draft.key)
             {
@@ -145,7 +203,7 @@ impl Kernel {
                 if let (Some(old), Some(node)) = (imported.id, node) {
                     ids.insert(old, node.id);
                 }
-                done.rows += 1;
+                done.kept_files += 1;
                 continue;
             }
             batch.push(entry);
@@ -157,7 +215,37 @@ impl Kernel {
         for (name, text) in files {
             wing.write(caller, &name, &text)?;
         }
+        if !held.is_empty() {
+            done.waiting = held.len() as u64;
+            done.pending = Some(wing.hold(caller, held)?);
+        }
         Ok(done)
+    }
+
+    /// Reads lines of an import inside a transaction of the caller's: those that waited. Gives the nodes that
+    /// they are about.
+    pub fn import_lines(&self, tx: &mut Tx<'_>, lines: &[Value]) -> Result<Vec<Node>> {
+        let (mut known, mut done) = (HashMap::new(), Imported::default());
+        let mut nodes = Vec::new();
+        for line in lines {
+            let entry = Entry::parse(line).map_err(Error::corrupt)?;
+            let entry = self.prepare(entry);
+            nodes.extend(import_entry(tx, entry, &mut known, &mut done)?);
+        }
+        let (nodes_read, edges) = (done.nodes(), done.edges);
+        tx.record("Imported", json!({ "nodes": nodes_read, "edges": edges }))?;
+        Ok(nodes)
+    }
+
+    /// Texts are cut, tokenized and hashed here, not while every other writer waits.
+    fn prepare(&self, entry: Entry) -> (Entry, Passages) {
+        match entry {
+            Entry::Node(imported) => {
+                let cut = (self.hooks.passages_of)(&imported.as_node());
+                (Entry::Node(imported), Passages::from(cut))
+            }
+            edge => (edge, Passages::default()),
+        }
     }
 
     fn import_batch(
@@ -165,62 +253,69 @@ impl Kernel {
         caller: &Caller,
         batch: Vec<Entry>,
         ids: &mut HashMap<NodeId, NodeId>,
-        done: &mut Transferred,
+        done: &mut Imported,
     ) -> Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
         caller.check()?;
-        let mut known = std::mem::take(ids);
-        let count = batch.len();
-        // Texts are cut, tokenized and hashed here, not while every other writer waits.
-        let prepare = |entry: Entry| match entry {
-            Entry::Node(imported) => {
-                let cut = (self.hooks.passages_of)(&imported.as_node());
-                (Entry::Node(imported), Passages::from(cut))
+        let (mut known, mut counted) = (std::mem::take(ids), done.clone());
+        let batch: Vec<(Entry, Passages)> = batch.into_iter().map(|it| self.prepare(it)).collect();
+        let (known, counted) = self.log.write(&caller.principal.space, move |tx| {
+            let before = counted.clone();
+            for entry in batch {
+                import_entry(tx, entry, &mut known, &mut counted)?;
             }
-            edge => (edge, Passages::default()),
-        };
-        let batch: Vec<(Entry, Passages)> = batch.into_iter().map(prepare).collect();
-        let (known, nodes, edges) = self.log.write(&caller.principal.space, move |tx| {
-            let (mut nodes, mut edges) = (0, 0);
-            for (entry, cut) in batch {
-                match entry {
-                    Entry::Node(imported) => {
-                        let old = imported.id;
-                        let new = import_node(tx, *imported, &cut)?;
-                        if let Some(old) = old {
-                            known.insert(old, new);
-                        }
-                        nodes += 1;
-                    }
-                    Entry::Edge(mut draft) => {
-                        draft.src = known.get(&draft.src).copied().unwrap_or(draft.src);
-                        draft.dst = known.get(&draft.dst).copied().unwrap_or(draft.dst);
-                        for end in [draft.src, draft.dst] {
-                            if tx.node(end, When::Now)?.is_none() {
-                                return Err(Error::not_found("node", end)
-                                    .hint("an edge needs both of its nodes"));
-                            }
-                        }
-                        tx.put_edge(draft)?;
-                        edges += 1;
-                    }
-                }
-            }
+            let nodes = counted.nodes() - before.nodes();
+            let edges = counted.edges - before.edges;
             tx.record("Imported", json!({ "nodes": nodes, "edges": edges }))?;
-            Ok((known, nodes, edges))
+            Ok((known, counted))
         })?;
-        *ids = known;
-        done.rows += nodes;
-        done.edges += edges;
-        caller.progress((done.rows + done.edges) as f64, None, "lines read");
-        debug_assert_eq!(count as u64, nodes + edges);
+        (*ids, *done) = (known, counted);
+        caller.progress((done.nodes() + done.edges) as f64, None, "lines read");
         Ok(())
     }
 }
 
-fn import_node(tx: &mut Tx<'_>, imported: ImportedNode, cut: &Passages) -> Result<NodeId> {
+/// Writes a line of an import. Gives the node, if it is one.
+fn import_entry(
+    tx: &mut Tx<'_>,
+    (entry, cut): (Entry, Passages),
+    known: &mut HashMap<NodeId, NodeId>,
+    done: &mut Imported,
+) -> Result<Option<Node>> {
+    match entry {
+        Entry::Node(imported) => {
+            let old = imported.id;
+            let node = import_node(tx, *imported, &cut, done)?;
+            if let Some(old) = old {
+                known.insert(old, node.id);
+            }
+            Ok(Some(node))
+        }
+        Entry::Edge(mut draft) => {
+            draft.src = known.get(&draft.src).copied().unwrap_or(draft.src);
+            draft.dst = known.get(&draft.dst).copied().unwrap_or(draft.dst);
+            for end in [draft.src, draft.dst] {
+                if tx.node(end, When::Now)?.is_none() {
+                    return Err(
+                        Error::not_found("node", end).hint("an edge needs both of its nodes")
+                    );
+                }
+            }
+            tx.put_edge(draft)?;
+            done.edges += 1;
+            Ok(None)
+        }
+    }
+}
+
+fn import_node(
+    tx: &mut Tx<'_>,
+    imported: ImportedNode,
+    cut: &Passages,
+    done: &mut Imported,
+) -> Result<Node> {
     let ImportedNode {
         id,
         created_ms,
@@ -244,7 +339,12 @@ fn import_node(tx: &mut Tx<'_>, imported: ImportedNode, cut: &Passages) -> Resul
         None => tx.put_node(draft)?,
     };
     tx.put_hashed_passages(node.id, cut)?;
-    Ok(node.id)
+    match known {
+        None => done.created += 1,
+        Some(known) if known.rev == node.rev => done.unchanged += 1,
+        Some(_) => done.updated += 1,
+    }
+    Ok(node)
 }
 
 /// An imported node, with its old id and date.

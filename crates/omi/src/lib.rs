@@ -6,6 +6,7 @@
 
 mod bus;
 mod context;
+mod import;
 mod memories;
 mod sessions;
 mod webhooks;

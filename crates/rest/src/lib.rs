@@ -12,6 +12,7 @@ mod failures;
 pub mod guard;
 mod hosts;
 mod koi;
+mod log;
 mod memory;
 mod openapi;
 mod peers;

@@ -3,7 +3,7 @@
 use crate::guard::{self, Guard};
 use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
-use crate::{answer, body, openapi, peers, registry, sse};
+use crate::{answer, body, log, openapi, peers, registry, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
-use kenning_engine::{Caller, LogStats, Principal, Waited};
+use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::slots::{self, Load};
 use kenning_tools::{AnyTool, Board, Effect, Toolset, installed_summary, near, summary};
 use serde_json::{Map, Value, json};
@@ -86,7 +86,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events).post(peers::receive))
         .route("/sync", post(peers::receive))
-        .route("/log/checkpoint", get(checkpoint))
+        .merge(log::routes())
         .merge(koi::routes(has_koi_health))
         .merge(memory::routes())
         .merge(registry::routes())
@@ -111,7 +111,9 @@ async fn front() -> &'static str {
      GET  /tools          the tools\n\
      POST /tools/{name}   call one, with its arguments as a JSON object\n\
      GET  /openapi.json   the same as OpenAPI\n\
-     GET  /events         the log as server-sent events\n\
+     GET  /events         the log as server-sent events; `?event_type=NodeCreated` for some of them\n\
+     GET  /log            its size, kinds, newest checkpoint and last verification\n\
+     GET  /log/checkpoints its signed checkpoints; /log/proof/{event} proves that an event is in it\n\
      POST /sync, /events  messages of other nodes, signed by their keys\n\
      GET  /log/checkpoint the newest checkpoint as a signed note, for witnesses\n\
      /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
@@ -161,56 +163,6 @@ async fn health(
     }
 }
 
-/// The newest checkpoint of the caller's space as a signed note (C2SP tlog-checkpoint).
-async fn checkpoint(
-    State(board): State<Board>,
-    Extension(who): Extension<Principal>,
-    Extension(waited): Extension<Waited>,
-) -> Response<Body> {
-    let caller = Caller::new(who).after(waited);
-    let work = move || board.engine().checkpoint_note(&caller, None);
-    match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(note)) => {
-            let mut response = Response::new(Body::from(note.to_signed_text()));
-            let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
-            response.headers_mut().insert(header::CONTENT_TYPE, plain);
-            response
-        }
-        Ok(Err(error)) => answer::error(&error),
-        Err(_) => answer::error(&Error::internal("the checkpoint could not be read")),
-    }
-}
-
-/// The log of the caller's space, in the text form of Prometheus.
-fn log_metrics(log: &LogStats) -> String {
-    let gauge = |name: &str, help: &str, value: u64| {
-        format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name} {value}\n")
-    };
-    [
-        gauge(
-            "kenning_log_events",
-            "Events of this space's log.",
-            log.n_events,
-        ),
-        gauge(
-            "kenning_log_checkpoints",
-            "Signed checkpoints of this space's log.",
-            log.n_checkpoints,
-        ),
-        gauge(
-            "kenning_log_events_since_checkpoint",
-            "Events that the newest checkpoint does not cover.",
-            log.n_since_checkpoint,
-        ),
-        gauge(
-            "kenning_log_authors",
-            "Keys that may sign this space's log.",
-            log.n_authors as u64,
-        ),
-    ]
-    .concat()
-}
-
 async fn metrics(
     State(board): State<Board>,
     Extension(who): Extension<Principal>,
@@ -221,7 +173,7 @@ async fn metrics(
     let state = tokio::task::spawn_blocking(move || board.engine().log_summary(&caller)).await;
     // A token that may not read the log still sees the counters.
     if let Ok(Ok(log)) = state {
-        text += &log_metrics(&log);
+        text += &log::metrics(&log);
     }
     let mut response = Response::new(Body::from(text));
     let text = header::HeaderValue::from_static("text/plain; version=0.0.4");

@@ -26,6 +26,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_MEMORY: Duration = Duration::from_secs(30);
 /// Events that are read at once.
 const BATCH: usize = 100;
+/// The most types that a client asks for.
+const TYPES_MAX: usize = 100;
 /// At most this many clients read the log at once.
 const READING_MAX: usize = 8;
 
@@ -63,7 +65,7 @@ impl Tail {
 }
 
 /// `GET /events`: everything after `Last-Event-ID` (or `?after=`), then new events. Without either
-/// only new events.
+/// only new events. `?event_type=` names some types, as `kg_audit_query` does.
 pub(crate) async fn events(
     State(board): State<Board>,
     State(slots): State<Slots>,
@@ -74,11 +76,22 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Response<Body> {
     let query = query.map(|it| it.0).unwrap_or_default();
+    let types = query.iter().filter(|it| it.0 == "event_type");
+    let types = types.flat_map(|it| it.1.split(',')).map(str::trim);
+    let types: Vec<String> = types
+        .filter(|it| !it.is_empty())
+        .map(str::to_owned)
+        .collect();
+    if types.len() > TYPES_MAX {
+        let error = Error::invalid(format!("`event_type` names more than {TYPES_MAX} types"));
+        return answer::error(&error.hint("leave it out to get all"));
+    }
     let reader = Reader {
         engine: board.engine().clone(),
         who,
         pass,
         shape: Shape::Log,
+        types: types.into(),
     };
     let asked = asked(&query, &headers);
     let followed = follow(slots, reader, terms.map(|it| it.0), asked, waited);
@@ -104,6 +117,7 @@ pub(crate) async fn memory_events(
             who,
             pass,
             shape: Shape::Memory(wanted),
+            types: Arc::default(),
         };
         let asked = asked(&query, &headers);
         follow(slots, reader, terms.map(|it| it.0), asked, waited).await
@@ -191,6 +205,8 @@ struct Reader {
     who: Principal,
     pass: Pass,
     shape: Shape,
+    /// Only events of these types of the log; empty for all.
+    types: Arc<[String]>,
 }
 
 impl Reader {
@@ -228,9 +244,8 @@ impl Reader {
             }
             let told = match reader.shape {
                 Shape::Log => {
-                    let events = engine.events_after(&caller, seq, BATCH)?;
-                    let end = events.last().map_or(seq, |it| it.seq);
-                    (end, events.iter().map(frame).collect())
+                    let found = engine.events_of_types_after(&caller, seq, BATCH, &reader.types)?;
+                    (found.0, found.1.iter().map(frame).collect())
                 }
                 Shape::Memory(wanted) => {
                     let found = engine

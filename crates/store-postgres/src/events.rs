@@ -3,7 +3,10 @@
 use crate::row::{self, signed};
 use crate::tx::{Owned, Tx, limit};
 use kenning_core::Result;
-use kenning_store::{EventFilter, EventOf, EventPage, EventPart, EventRow};
+use kenning_store::{
+    EventEffect, EventFilter, EventOf, EventPage, EventPart, EventRow, EventWhat, NODE_CREATED_MARK,
+};
+use std::fmt::Write;
 
 impl Tx<'_> {
     pub(crate) fn events_of(&self, filter: &EventFilter, page: EventPage) -> Result<Vec<EventRow>> {
@@ -20,7 +23,7 @@ impl Tx<'_> {
         ];
         let mut keys = Vec::new();
         for part in filter.parts() {
-            let conditions = event_conditions(filter, part, &mut params);
+            let conditions = event_conditions(filter, &part, &mut params);
             keys.push(format!("(SELECT hlc, seq FROM events {conditions})"));
         }
         let keys = keys.join(" UNION ALL ");
@@ -36,7 +39,7 @@ impl Tx<'_> {
         let mut count = 0;
         for part in filter.parts() {
             let mut params: Owned<'_> = vec![Box::new(self.space)];
-            let conditions = event_conditions(filter, part, &mut params);
+            let conditions = event_conditions(filter, &part, &mut params);
             let sql = format!("SELECT count(*) FROM events {conditions}");
             let found = self.owned(&sql, &params, |it| row::number(it, 0))?;
             count += found.first().copied().unwrap_or(0);
@@ -55,13 +58,30 @@ impl Tx<'_> {
 
 fn event_conditions<'a>(
     filter: &'a EventFilter,
-    part: EventPart<'a>,
+    part: &EventPart<'a>,
     params: &mut Owned<'a>,
 ) -> String {
     let mut sql = "WHERE space = $1".to_owned();
-    if let Some(kind) = part.kind {
-        params.push(Box::new(kind.as_bytes()));
-        sql += &format!(" AND sha256(kind) = sha256(${}::bytea)", params.len());
+    match &part.what {
+        EventWhat::Any => {}
+        EventWhat::Kind(kind) => {
+            params.push(Box::new(kind.as_bytes()));
+            sql += &format!(" AND sha256(kind) = sha256(${}::bytea)", params.len());
+        }
+        EventWhat::Effect {
+            effect,
+            without,
+            except,
+        } => {
+            let _infallible = write!(sql, " AND {}", has_effect(*effect));
+            for effect in without {
+                let _infallible = write!(sql, " AND NOT ({})", has_effect(*effect));
+            }
+            for kind in except {
+                params.push(Box::new(kind.as_bytes()));
+                let _infallible = write!(sql, " AND kind <> ${}", params.len());
+            }
+        }
     }
     match part.whose {
         EventOf::Any => {}
@@ -99,4 +119,15 @@ fn event_conditions<'a>(
         sql += &format!(" AND ({} OR {})", has("data"), has("payload"));
     }
     sql
+}
+
+/// Spelled as in the migration that makes the index: the planner compares the terms.
+fn has_effect(effect: EventEffect) -> String {
+    let mark = effect.mark();
+    match effect {
+        EventEffect::UpdatesNode => format!(
+            "position('{mark}' in replace(encode(payload, 'escape'), '{NODE_CREATED_MARK}', '')) > 0"
+        ),
+        _ => format!("position('{mark}' in encode(payload, 'escape')) > 0"),
+    }
 }

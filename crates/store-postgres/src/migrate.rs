@@ -12,6 +12,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0002_sealed_events.sql"),
     include_str!("../migrations/0003_no_full_text.sql"),
     include_str!("../migrations/0004_event_indexes.sql"),
+    include_str!("../migrations/0005_event_effects.sql"),
 ];
 
 /// The tables that exist after all migrations.

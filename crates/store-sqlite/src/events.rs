@@ -3,7 +3,10 @@
 use crate::row;
 use crate::tx::{Params, Tx, refs};
 use kenning_core::Result;
-use kenning_store::{EventFilter, EventOf, EventPage, EventPart, EventRow};
+use kenning_store::{
+    EventEffect, EventFilter, EventOf, EventPage, EventPart, EventRow, EventWhat, NODE_CREATED_MARK,
+};
+use std::fmt::Write;
 
 impl Tx<'_> {
     pub(crate) fn events_of(&self, filter: &EventFilter, page: EventPage) -> Result<Vec<EventRow>> {
@@ -18,7 +21,7 @@ impl Tx<'_> {
         let mut params: Params<'_> = vec![Box::new(self.space())];
         let mut keys = Vec::new();
         for part in filter.parts() {
-            let (conditions, more) = self.conditions(filter, part);
+            let (conditions, more) = self.conditions(filter, &part);
             keys.push(format!("SELECT hlc, seq FROM events {conditions}"));
             params.extend(more);
         }
@@ -36,7 +39,7 @@ impl Tx<'_> {
     pub(crate) fn number_of_events(&self, filter: &EventFilter) -> Result<u64> {
         let mut count = 0;
         for part in filter.parts() {
-            let (sql, params) = self.conditions(filter, part);
+            let (sql, params) = self.conditions(filter, &part);
             let sql = format!("SELECT count(*) FROM events {sql}");
             let found = self.one(&sql, &refs(&params), |it| row::number(it, 0))?;
             count += found.unwrap_or(0);
@@ -53,19 +56,41 @@ impl Tx<'_> {
     }
 
     /// Names the index to use by hiding the other columns from the planner, which has no statistics: a
-    /// kind says most, then an author, then the times.
+    /// kind says most, then an author, then an effect, then the times.
     fn conditions<'a>(
         &'a self,
         filter: &'a EventFilter,
-        part: EventPart<'a>,
+        part: &EventPart<'a>,
     ) -> (String, Params<'a>) {
         let mut params: Params<'a> = vec![Box::new(self.space())];
         let mut sql = "WHERE space = ?".to_owned();
-        if let Some(kind) = part.kind {
-            sql += " AND kind = ?";
-            params.push(Box::new(kind));
+        let mut hide = "";
+        match &part.what {
+            EventWhat::Any => {}
+            EventWhat::Kind(kind) => {
+                sql += " AND kind = ?";
+                params.push(Box::new(*kind));
+                hide = "+";
+            }
+            EventWhat::Effect {
+                effect,
+                without,
+                except,
+            } => {
+                let has = has_effect(*effect);
+                sql = match part.whose {
+                    EventOf::Any => format!("INDEXED BY {} {sql} AND {has}", index_of(*effect)),
+                    EventOf::Author(_) | EventOf::Agent(_) => format!("{sql} AND +({has})"),
+                };
+                for effect in without {
+                    let _infallible = write!(sql, " AND NOT ({})", has_effect(*effect));
+                }
+                for kind in except {
+                    sql += " AND +kind <> ?";
+                    params.push(Box::new(*kind));
+                }
+            }
         }
-        let hide = if part.kind.is_some() { "+" } else { "" };
         match part.whose {
             EventOf::Any => {}
             EventOf::Author(did) => {
@@ -99,5 +124,26 @@ impl Tx<'_> {
             params.push(Box::new(text));
         }
         (sql, params)
+    }
+}
+
+/// Spelled as in the migration that makes the index: the planner compares the terms.
+fn has_effect(effect: EventEffect) -> String {
+    let mark = effect.mark();
+    match effect {
+        EventEffect::UpdatesNode => format!(
+            "instr(replace(CAST(payload AS TEXT), '{NODE_CREATED_MARK}', ''), '{mark}') > 0"
+        ),
+        _ => format!("instr(CAST(payload AS TEXT), '{mark}') > 0"),
+    }
+}
+
+fn index_of(effect: EventEffect) -> &'static str {
+    match effect {
+        EventEffect::CreatesNode => "events_creating_nodes",
+        EventEffect::UpdatesNode => "events_updating_nodes",
+        EventEffect::RemovesNode => "events_removing_nodes",
+        EventEffect::PutsEdge => "events_putting_edges",
+        EventEffect::EndsEdge => "events_ending_edges",
     }
 }

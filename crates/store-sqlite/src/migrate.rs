@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0004_no_full_text.sql"),
     include_str!("../migrations/0005_keys_apart.sql"),
     include_str!("../migrations/0006_event_indexes.sql"),
+    include_str!("../migrations/0007_event_effects.sql"),
 ];
 
 /// Brings the file to the newest version. Each step is one transaction, so an interrupted step leaves no trace.

@@ -7,7 +7,9 @@
 
 use kenning_core::{Error, Result};
 use kenning_text::json::{self, Spelling};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// The most levels of arrays and objects in anything that is stored.
 pub const JSON_DEPTH_MAX: usize = 64;
@@ -54,6 +56,88 @@ pub fn parse_json(text: &str) -> std::result::Result<Value, serde_json::Error> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),
         Err(error) => parse_deep(text).ok_or(error),
+    }
+}
+
+/// Reads JSON in which no object has the same name twice: of two values, one reader takes the first and
+/// another the last, so what is signed must not be read from such a text.
+pub fn parse_json_once(text: &str) -> std::result::Result<Value, serde_json::Error> {
+    serde_json::from_str(text).map(|Once(value)| value)
+}
+
+/// The same for a text of several values.
+pub fn parse_jsons_once(
+    text: &str,
+) -> impl Iterator<Item = std::result::Result<Value, serde_json::Error>> + '_ {
+    let values = serde_json::Deserializer::from_str(text).into_iter::<Once>();
+    values.map(|it| it.map(|Once(value)| value))
+}
+
+/// A value without repeated names.
+struct Once(Value);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(OnceVisitor).map(Self)
+    }
+}
+
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, it: bool) -> std::result::Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_i64<E>(self, it: i64) -> std::result::Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_u64<E>(self, it: u64) -> std::result::Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_f64<E>(self, it: f64) -> std::result::Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_str<E>(self, it: &str) -> std::result::Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_string<E>(self, it: String) -> std::result::Result<Value, E> {
+        Ok(it.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(Once(item)) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let Once(value) = map.next_value()?;
+            if members.contains_key(&name) {
+                let name = name.escape_debug();
+                return Err(de::Error::custom(format!("`{name}` is there twice")));
+            }
+            members.insert(name, value);
+        }
+        Ok(Value::Object(members))
     }
 }
 

@@ -7,8 +7,8 @@ use crate::draw::Draw;
 use crate::steps::{Ask, Change, Ending, Step};
 use kenning_core::{Hash, Hlc, NodeId, Space};
 use kenning_store::{
-    CheckpointRow, Edge, EventFilter, EventPage, EventRow, HeadRow, Node, Row, SealedData, Store,
-    Table, TileRow, Vector, When,
+    CheckpointRow, Edge, EventEffect, EventFilter, EventPage, EventRow, HeadRow, Node, Row,
+    SealedData, Store, Table, TileRow, Vector, When,
 };
 
 /// After so many operations new spaces are used, so that no table grows for ever.
@@ -262,7 +262,7 @@ impl World {
             hlc: self.tick(),
             author: self.draw.short("did:key:z6Mk"),
             kind: self.draw.short("Told"),
-            payload: self.draw.bytes(),
+            payload: self.payload(),
             signature: vec![7; 64],
             sealed: SealedData {
                 origin: self.draw.bytes(),
@@ -271,6 +271,24 @@ impl World {
                 salt: self.draw.bytes(),
                 commitment: self.draw.bytes(),
             },
+        }
+    }
+
+    /// Changes as events have them, or any bytes.
+    fn payload(&self) -> Vec<u8> {
+        let change = || match self.draw.below(5) {
+            0 => r#"{"hash":"00","id":"n","put":"node","rev":1}"#,
+            1 => r#"{"hash":"00","id":"n","put":"node","rev":12}"#,
+            2 => r#"{"id":"n","remove":"node"}"#,
+            3 => r#"{"dst":"n","hash":"00","put":"edge","rel":"\"put\":\"node\"","src":"m"}"#,
+            _ => r#"{"dst":"n","rel":"r","remove":"edge","src":"m"}"#,
+        };
+        match self.draw.below(3) {
+            0 => self.draw.bytes(),
+            n => {
+                let changes: Vec<&str> = (0..n).map(|_| change()).collect();
+                format!("[{}]", changes.join(",")).into_bytes()
+            }
         }
     }
 
@@ -349,6 +367,10 @@ impl World {
         let draw = &self.draw;
         EventFilter {
             kinds: (0..draw.below(3)).map(|_| draw.short("Told")).collect(),
+            effects: (0..draw.below(8).saturating_sub(5))
+                .map(|_| EventEffect::ALL[draw.index(EventEffect::ALL.len())])
+                .collect(),
+            effects_except: (0..draw.below(2)).map(|_| draw.short("Told")).collect(),
             from: draw.maybe(|| self.moment()),
             to: draw.maybe(|| self.moment()),
             author: (draw.below(4) == 0).then(|| draw.short("did:key:z6Mk")),

@@ -3,9 +3,10 @@
 use super::fixture;
 use crate::options::Options;
 use anyhow::{Result, ensure};
-use kenning_core::Space;
-use kenning_store::{EventFilter, EventPage};
-use serde_json::json;
+use kenning_audit::Draft;
+use kenning_core::{Kind, Space};
+use kenning_store::{EventEffect, EventFilter, EventPage};
+use serde_json::{Map, json};
 use std::time::{Duration, Instant};
 
 /// Events a transaction while the log is made.
@@ -30,6 +31,18 @@ pub(super) fn run(options: &Options) -> Result<()> {
             for n in start..end {
                 let kind = match n % RARE_EVERY {
                     7 => "SyncStarted",
+                    9 => {
+                        let title = format!("note {n}");
+                        tx.put_node(Draft {
+                            kind: Kind::Memory,
+                            project: String::new(),
+                            key: title.clone(),
+                            body: String::new(),
+                            title,
+                            props: Map::new(),
+                        })?;
+                        "Imported"
+                    }
                     _ => "MemoryRecalledEvent",
                 };
                 tx.record(kind, json!({ "n": n }))?;
@@ -52,6 +65,14 @@ pub(super) fn run(options: &Options) -> Result<()> {
     };
     for (name, filter, page) in [
         ("a rare kind", kinds("SyncStarted"), page(0)),
+        (
+            "what created a node",
+            EventFilter {
+                effects: vec![EventEffect::CreatesNode],
+                ..kinds("NodeCreated")
+            },
+            page(0),
+        ),
         ("a kind that is not there", kinds("WorkflowFailed"), page(0)),
         ("a common kind", kinds("MemoryRecalledEvent"), page(0)),
         (
@@ -86,7 +107,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             ms(times[ROUNDS / 2]),
             ms(counted)
         );
-        if name == "a rare kind" {
+        if ["a rare kind", "what created a node"].contains(&name) {
             ensure!(total == n_events.div_ceil(RARE_EVERY), "events are missing");
         }
     }

@@ -24,7 +24,6 @@ const LARGER: &[(&str, usize)] = &[
     ("crates/search/src/index.rs", 780),
     ("crates/store-postgres/src/tx.rs", 840),
     ("crates/store-sqlite/src/tx.rs", 890),
-    ("crates/store/src/rows.rs", 640),
     ("crates/tools/src/kiwi/execute.rs", 730),
     // The story that every backend of the store lives through: a test, in the crate of the trait.
     ("crates/store/src/conformance.rs", 840),

@@ -3,7 +3,7 @@
 use crate::{Host, Settings, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Code, Did, Error, Result};
-use kenning_engine::{CheckpointView, check_export, check_proof, parse_public_key};
+use kenning_engine::{CheckpointView, check_export, check_proof, parse_public_key, timestamp};
 use serde_json::json;
 use std::io::BufReader;
 use std::path::Path;
@@ -23,6 +23,15 @@ pub(super) fn stats(host: &dyn Host, settings: &Settings) -> Result<u8> {
         "{} events since the newest checkpoint",
         stats.n_since_checkpoint
     ));
+    if let Some(it) = &stats.last_checkpoint {
+        let (height, at) = (it.height, timestamp(it.hlc.ms()));
+        output::print(&format!("checkpoint {height} was signed at {at}"));
+    }
+    if let Some(it) = stats.last_verified {
+        let (events, at) = (it.n_events, timestamp(it.at_ms));
+        let how = if it.is_clean { "clean" } else { "with faults" };
+        output::print(&format!("verified at {at}: {events} events, {how}"));
+    }
     output::print(&format!(
         "{} authors, {} revoked",
         stats.n_authors, stats.n_revoked

@@ -3,7 +3,7 @@
 use crate::{Host, Settings, output, owner, progress};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
-use kenning_engine::{Restored, Transferred};
+use kenning_engine::{Imported, Restored, Transferred};
 use kenning_vault::Dir;
 use serde_json::json;
 use std::io::{BufRead, BufReader, Write};
@@ -56,18 +56,16 @@ fn write_to(
 
 fn report(settings: &Settings, target: &str, what: &str, done: Transferred) {
     if settings.json && target != "-" {
-        output::print_json(&json!({ "rows": done.rows, "edges": done.edges, "file": target }));
+        output::print_json(&json!({
+            "rows": done.rows, "nodes": done.nodes, "edges": done.edges, "file": target,
+        }));
     } else {
-        output::say(&format!(
-            "{what} {} {} and {} edges",
-            done.rows,
-            if what == BACKED_UP {
-                "rows, among them"
-            } else {
-                "nodes"
-            },
-            done.edges
-        ));
+        let rows = match what == BACKED_UP {
+            true => format!("{} rows, among them ", done.rows),
+            false => String::new(),
+        };
+        let (nodes, edges) = (done.nodes, done.edges);
+        output::say(&format!("{what} {rows}{nodes} nodes and {edges} edges"));
     }
 }
 
@@ -189,8 +187,41 @@ pub(crate) fn import(host: &dyn Host, settings: &Settings, matches: &ArgMatches)
     };
     let done = engine.import(&caller, &mut input)?;
     bar.finish_and_clear();
-    report(settings, &source, "read", done);
+    if settings.json {
+        output::print_json(&json!({
+            "rows": done.nodes(), "edges": done.edges, "file": source, "created": done.created,
+            "updated": done.updated, "unchanged": done.unchanged, "keptFiles": done.kept_files,
+            "waiting": done.waiting, "pending": done.pending,
+        }));
+    } else {
+        output::say(&what_became_of(&done));
+    }
     Ok(0)
+}
+
+/// Says where every line of an import went.
+fn what_became_of(done: &Imported) -> String {
+    let (nodes, edges) = (done.nodes(), done.edges);
+    let counts = [
+        (done.created, "new"),
+        (done.updated, "new revisions of nodes that were here"),
+        (done.unchanged, "here already"),
+        (done.kept_files, "of files that were here and stay"),
+    ];
+    let counts = counts.iter().filter(|it| it.0 > 0);
+    let counts: Vec<String> = counts.map(|(n, what)| format!("{n} {what}")).collect();
+    let mut text = format!("read {nodes} nodes and {edges} edges");
+    if !counts.is_empty() {
+        text += &format!("; of the nodes {}", counts.join(", "));
+    }
+    if let Some(id) = &done.pending {
+        text += &format!(
+            "\n{} more lines are about foundational memories and wait for a second key: `kenning omi pending \
+             show {id}`",
+            done.waiting
+        );
+    }
+    text
 }
 
 pub(crate) fn migrate(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u8> {

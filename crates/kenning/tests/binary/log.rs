@@ -252,3 +252,136 @@ fn foundational_memories_wait_for_a_second_key() {
             .contains("clean: ")
     );
 }
+
+#[test]
+fn no_spelling_of_the_tag_goes_around_the_second_key() {
+    let place = Place::new();
+    place.good(&["omi", "init"]);
+    place.good(&["omi", "config", "set", "security.enable_consensus", "true"]);
+    for tag in [
+        "FOUNDATIONAL",
+        " foundational ",
+        "#foundational",
+        "# Foundational",
+    ] {
+        let id = id_of(&place.good(&["omi", "store", tag, "--tags", tag]));
+        assert!(id.starts_with("pending_"), "{tag:?}: {id}");
+    }
+}
+
+#[test]
+fn a_foundational_memory_that_is_imported_waits_for_a_second_key() {
+    let place = Place::new();
+    let ordinary = id_of(&place.good(&["omi", "store", "an ordinary memory"]));
+    let tagged = [
+        "omi",
+        "store",
+        "never deploy on Fridays",
+        "--tags",
+        "#Foundational",
+        "--related-to",
+        &ordinary,
+    ];
+    let id = id_of(&place.good(&tagged));
+    place.good(&["export", "nodes.jsonl"]);
+    let at = |arguments: &[&str]| {
+        let all = [&["--data", "other", "--omi-path", "other-omi"], arguments].concat();
+        place.run(&all)
+    };
+    let good = |arguments: &[&str]| {
+        let done = at(arguments);
+        let err = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(done.status.success(), "{err}");
+        (String::from_utf8_lossy(&done.stdout).into_owned(), err)
+    };
+    good(&["omi", "init"]);
+    good(&["omi", "config", "set", "security.enable_consensus", "true"]);
+    let (_, told) = good(&["import", "nodes.jsonl"]);
+    assert!(told.contains("wait for a second key"), "{told}");
+    let recall = || good(&["omi", "recall", "deploy Fridays"]).0;
+    assert!(!recall().contains("never deploy"));
+    assert!(
+        good(&["omi", "recall", "ordinary memory"])
+            .0
+            .contains("ordinary")
+    );
+    // The same file again waits once.
+    good(&["import", "nodes.jsonl"]);
+    let (listed, _) = good(&["omi", "pending", "list"]);
+    assert_eq!(listed.lines().count(), 1, "{listed}");
+    let pending = listed.split('\t').next().unwrap().to_owned();
+    good(&["agent-key", "new", "reviewer"]);
+    let (confirmed, _) = good(&["omi", "pending", "confirm", &pending, "--agent", "reviewer"]);
+    assert!(confirmed.contains(&id), "it keeps its id: {confirmed}");
+    assert!(recall().contains("never deploy"));
+    // What is here already and says the same does not wait; what would change it does.
+    let (_, told) = good(&["import", "nodes.jsonl"]);
+    assert!(!told.contains("wait"), "{told}");
+    let changed = fs::read_to_string(place.0.path().join("nodes.jsonl")).unwrap();
+    let changed = changed.replace("never deploy", "always deploy");
+    fs::write(place.0.path().join("changed.jsonl"), changed).unwrap();
+    let (_, told) = good(&["import", "changed.jsonl"]);
+    assert!(told.contains("wait for a second key"), "{told}");
+    assert!(recall().contains("never deploy"));
+    assert!(
+        good(&["audit", "verify", "--all-spaces"])
+            .0
+            .contains("clean: ")
+    );
+}
+
+#[test]
+fn what_was_typed_cannot_command_the_terminal() {
+    let place = Place::new();
+    for arguments in [
+        &["agent-key", "new", "a\u{1b}[2Jb"][..],
+        &["agent-key", "new", "a\nerror: another"],
+        &["agent-key", "revoke", "a\u{1b}]0;title\u{7}"],
+        &["audit", "cosign", "--agent", "a\u{202e}b"],
+        &["agent-key", "\u{1b}[2J"],
+        &["\u{1b}[31mnonsense"],
+        &["token", "create", "--name", "a\u{1b}[2J"],
+        &["token", "create", "--name", "a\nb"],
+    ] {
+        let (_, err) = place.bad(arguments);
+        let is_bad = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!err.contains(is_bad), "{err:?}");
+        assert!(!err.contains("\nerror: another"), "{err:?}");
+    }
+}
+
+#[test]
+fn backup_and_import_say_what_they_counted() {
+    let place = Place::new();
+    store(&place, "one");
+    store(&place, "two");
+    let done = place.run(&["backup", "all.jsonl"]);
+    let told = String::from_utf8_lossy(&done.stderr).into_owned();
+    place.good(&["export", "nodes.jsonl"]);
+    let exported = fs::read_to_string(place.0.path().join("nodes.jsonl")).unwrap();
+    let n = exported
+        .lines()
+        .filter(|it| it.starts_with("{\"node\""))
+        .count();
+    let expected = format!("rows, among them {n} nodes and ");
+    assert!(n >= 2 && told.contains(&expected), "{n}: {told}");
+    let import = |file: &str| {
+        let done = place.run(&["--data", "copy", "import", file]);
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    let told = import("nodes.jsonl");
+    assert!(told.contains(&format!("; of the nodes {n} new")), "{told}");
+    let text = exported.replace("\"one\"", "\"uno\"");
+    fs::write(place.0.path().join("changed.jsonl"), text).unwrap();
+    let told = import("changed.jsonl");
+    let expected = "of the nodes 1 new revisions of nodes that were here, ";
+    assert!(told.contains(expected), "{told}");
+    let stats = place.good(&["audit", "stats"]);
+    assert!(!stats.contains("verified at"), "{stats}");
+    place.good(&["audit", "verify"]);
+    let stats = place.good(&["audit", "stats"]);
+    assert!(
+        stats.contains("verified at 20") && stats.contains(", clean"),
+        "{stats}"
+    );
+}

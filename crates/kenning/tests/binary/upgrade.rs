@@ -8,20 +8,22 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// Every SQLite schema there has been.
-const SQLITE: [&str; 6] = [
+const SQLITE: [&str; 7] = [
     "sqlite-1.db.gz",
     "sqlite-2.db.gz",
     "sqlite-3.db.gz",
     "sqlite-4.db.gz",
     "sqlite-5.db.gz",
     "sqlite-6.db.gz",
+    "sqlite-7.db.gz",
 ];
 /// Every PostgreSQL schema there has been.
-const POSTGRES: [&str; 4] = [
+const POSTGRES: [&str; 5] = [
     "postgres-1.sql.gz",
     "postgres-2.sql.gz",
     "postgres-3.sql.gz",
     "postgres-4.sql.gz",
+    "postgres-5.sql.gz",
 ];
 /// Every form of a backup there has been.
 const BACKUPS: [&str; 1] = ["backup-1.jsonl.gz"];

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_kernel::FileNode;
 use kenning_kernel::files::{Writing, read_text};
-use kenning_kernel::{Bucket, Caller, ImportedFiles, Text, roots};
+use kenning_kernel::{Bucket, Caller, Text, roots};
 use kenning_memory::daily;
 use kenning_search::passages;
 use kenning_store::Passage;
@@ -144,20 +144,26 @@ pub fn is_daily_log(key: &str) -> bool {
     name.is_some_and(|it| daily::day_of(it).is_some())
 }
 
-impl ImportedFiles for Omi {
+/// Files of an import.
+impl Omi {
     /// NOW.md or a log.
-    fn file_of_key<'a>(&self, key: &'a str) -> Option<&'a str> {
+    pub(crate) fn imported_file<'a>(&self, key: &'a str) -> Option<&'a str> {
         let name = key.strip_prefix(roots::OMI.name)?.strip_prefix(':')?;
         (name == kenning_memory::now::FILE || is_daily_log(key)).then_some(name)
     }
 
-    fn is_there(&self, caller: &Caller, name: &str) -> Result<bool> {
+    pub(crate) fn has_imported_file(&self, caller: &Caller, name: &str) -> Result<bool> {
         let dir = self.context_to_write(caller)?;
         let there = read_text(&dir, &self.kernel.omi().file(name, BYTES_MAX))?;
         Ok(there.is_some())
     }
 
-    fn write(&self, caller: &Caller, name: &str, text: &str) -> Result<()> {
+    pub(crate) fn write_imported_file(
+        &self,
+        caller: &Caller,
+        name: &str,
+        text: &str,
+    ) -> Result<()> {
         let dir = self.context_to_write(caller)?;
         let file = self.kernel.omi().file(name, BYTES_MAX);
         let _lock = self
@@ -172,7 +178,7 @@ impl ImportedFiles for Omi {
 
     /// Puts the entries of an imported log before those of the existing log. NOW.md is left alone: it
     /// describes the work here.
-    fn add(&self, caller: &Caller, name: &str, text: &str) -> Result<()> {
+    pub(crate) fn add_imported_file(&self, caller: &Caller, name: &str, text: &str) -> Result<()> {
         let dir = self.context_to_write(caller)?;
         let file = self.kernel.omi().file(name, BYTES_MAX);
         let there = read_text(&dir, &file)?.unwrap_or_default();

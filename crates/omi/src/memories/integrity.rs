@@ -159,6 +159,7 @@ impl Omi {
             let asked = Verify::of(space).by(self.kernel.log().signer().did());
             let report = kenning_audit::verify(tx, &asked, &|_| ())?;
             let is_clean = report.is_clean();
+            self.kernel.note_verified(space, report.n_events, is_clean);
             let place = is_clean.then(|| Place::end(tx)).transpose()?;
             self.checked_logs.set(space, place);
             return Ok((report.faults, None));

@@ -1,18 +1,20 @@
 //! Writes that wait for a second key.
 //!
 //! With `security.enable_consensus`, a memory that is called `foundational`, or that takes the place of such
-//! a one, is not stored at once: it is kept aside, where no search and no tool sees it, until a second key
+//! a one, is not stored at once, whether a tool or an import brings it: it is kept aside, where no search and no tool sees it, until a second key
 //! signs it. That key is another than the proposer's, and one that this store knows.
 
 use super::store::{NewMemory, Prepared, StoredMemory, store};
-use super::{Memory, find_memory};
+use super::{Memory, find_memory, memory_id};
 use crate::Omi;
-use kenning_audit::{Signer, current_agent, is_text_signed_by};
-use kenning_core::{Did, Error, Hash, Result, Space};
+use kenning_audit::{Draft, Signer, current_agent, is_text_signed_by};
+use kenning_core::{Did, Error, Hash, Kind, Result, Space};
 use kenning_kernel::{Bucket, Caller, Raw, Scope, timestamp};
-use kenning_store::ReadTx;
+use kenning_memory::types::MemoryType;
+use kenning_store::{CREATED_ELSEWHERE_MS, ReadTx, When};
 use kenning_text::hex;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Writes that wait, by their ids. Signed: whoever changes a row changes what will be stored.
 const BUCKET: Bucket<Raw> = Bucket::new("omi/pending");
@@ -34,6 +36,8 @@ pub struct PendingWrite {
     pub at_ms: u64,
     /// What is to be stored.
     pub memories: Vec<NewMemory>,
+    /// Lines of an import, if it came by one: they are read in place of the memories.
+    pub lines: Vec<Value>,
     /// What the second key signs.
     pub text_to_sign: String,
 }
@@ -62,10 +66,64 @@ impl Omi {
         if let Some(mistake) = mistake {
             return Err(mistake);
         }
+        let memories: Vec<Value> = new.iter().map(to_json).collect();
+        self.keep_aside(caller, memories, Vec::new()).map(Some)
+    }
+
+    /// Whether a node of an import waits: a foundational memory, or what would change one.
+    pub(crate) fn import_needs_second_key(&self, caller: &Caller, draft: &Draft) -> Result<bool> {
+        if draft.kind != Kind::Memory {
+            return Ok(false);
+        }
+        let mistake = match self.kernel.memory_config() {
+            Ok(config) if !config.needs_second_key => return Ok(false),
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        let known = self.kernel.log().read(&caller.principal.space, |tx| {
+            tx.node_by_key(&draft.project, draft.kind, &draft.key, When::Now)
+        })?;
+        let is_same = known.as_ref().is_some_and(|it| {
+            let own = |props: &Map<String, Value>| {
+                let mut props = props.clone();
+                props.remove(CREATED_ELSEWHERE_MS);
+                props
+            };
+            (&it.title, &it.body, own(&it.props)) == (&draft.title, &draft.body, own(&draft.props))
+        });
+        let was = known.is_some_and(|it| has_foundational(&Memory::of(&it).tags));
+        let is_held = !is_same && (was || has_foundational(&tags_of(&draft.props)));
+        match mistake {
+            Some(mistake) if is_held => Err(mistake),
+            _ => Ok(is_held),
+        }
+    }
+
+    /// Keeps lines of an import aside. The same lines wait once.
+    pub(crate) fn propose_import(&self, caller: &Caller, lines: Vec<Value>) -> Result<String> {
+        for waiting in self.pending_writes(caller)? {
+            if waiting.lines == lines {
+                return Ok(waiting.id);
+            }
+        }
+        let memories = lines
+            .iter()
+            .filter_map(|it| it.get("node"))
+            .map(imported_json);
+        let memories = memories.collect();
+        self.keep_aside(caller, memories, lines)
+    }
+
+    fn keep_aside(
+        &self,
+        caller: &Caller,
+        memories: Vec<Value>,
+        lines: Vec<Value>,
+    ) -> Result<String> {
+        let space = &caller.principal.space;
         let node = self.kernel.log().signer().did().clone();
         let proposed_by = current_agent().unwrap_or(node).to_string();
-        let memories: Vec<Value> = new.iter().map(to_json).collect();
-        let id = self.kernel.log().write(space, move |tx| {
+        self.kernel.log().write(space, move |tx| {
             if BUCKET.list(&**tx)?.len() >= PENDING_MAX {
                 return Err(
                     Error::conflict(format!("{PENDING_MAX} writes wait for a second key"))
@@ -73,15 +131,17 @@ impl Omi {
                 );
             }
             let at_ms = tx.now().ms();
-            let row = json!({ "memories": memories, "by": proposed_by, "at_ms": at_ms });
+            let mut row = json!({ "memories": memories, "by": proposed_by, "at_ms": at_ms });
+            if !lines.is_empty() {
+                row["lines"] = lines.into();
+            }
             let bytes = row.to_string().into_bytes();
             let id = format!("pending_{}", &Hash::of(&bytes).to_string()[..16]);
             BUCKET.set(tx, &id, &Raw(bytes))?;
             let data = json!({ "id": id, "memories": memories.len() });
             tx.record("WriteProposed", data)?;
             Ok(id)
-        })?;
-        Ok(Some(id))
+        })
     }
 
     /// The writes that wait for a second key, oldest first.
@@ -113,6 +173,7 @@ impl Omi {
         }
         let (space, named) = (caller.principal.space.clone(), id.to_owned());
         let (key, signature) = (key.clone(), signature.to_vec());
+        let kernel = Arc::clone(&self.kernel);
         let stored = self.kernel.log().write(&space.clone(), move |tx| {
             let write = find(&**tx, &space, &named)?;
             if write.proposed_by == key.as_str() {
@@ -129,8 +190,17 @@ impl Omi {
             }
             BUCKET.unset(tx, &named)?;
             let mut stored = Vec::new();
-            for memory in write.memories {
-                stored.push(store(tx, Prepared::new(memory))?);
+            if write.lines.is_empty() {
+                for memory in write.memories {
+                    stored.push(store(tx, Prepared::new(memory))?);
+                }
+            } else {
+                let nodes = kernel.import_lines(tx, &write.lines)?;
+                stored.extend(nodes.iter().map(|node| StoredMemory {
+                    id: memory_id(node),
+                    duplicate: false,
+                    is_pending: false,
+                }));
             }
             let ids: Vec<&str> = stored.iter().map(|it| it.id.as_str()).collect();
             let data = json!({
@@ -173,15 +243,41 @@ impl Omi {
 }
 
 fn is_foundational(tx: &dyn ReadTx, memory: &NewMemory) -> Result<bool> {
-    let has = |tags: &[String]| tags.iter().any(|it| it.eq_ignore_ascii_case(FOUNDATIONAL));
-    if has(&memory.tags) {
+    if has_foundational(&memory.tags) {
         return Ok(true);
     }
     let Some(old) = &memory.supersedes else {
         return Ok(false);
     };
     let old = find_memory(tx, old)?;
-    Ok(old.is_some_and(|node| has(&Memory::of(&node).tags)))
+    Ok(old.is_some_and(|node| has_foundational(&Memory::of(&node).tags)))
+}
+
+/// `#Foundational` and ` foundational ` are the same tag, as in the graph.
+fn has_foundational(tags: &[String]) -> bool {
+    tags.iter().any(|it| {
+        let plain = it.trim().trim_start_matches('#').trim().to_lowercase();
+        plain == FOUNDATIONAL
+    })
+}
+
+fn tags_of(props: &Map<String, Value>) -> Vec<String> {
+    let tags = props.get("tags").and_then(Value::as_array);
+    let tags = tags.into_iter().flatten().filter_map(Value::as_str);
+    tags.map(str::to_owned).collect()
+}
+
+/// A memory of an import, for those who look at what waits.
+fn imported_json(node: &Value) -> Value {
+    let props = node["props"].as_object().cloned().unwrap_or_default();
+    let memory_type = props.get("memory_type").and_then(Value::as_str);
+    json!({
+        "content": node["body"].as_str().unwrap_or_default(),
+        "memory_type": memory_type.unwrap_or(MemoryType::default().as_str()),
+        "confidence": props.get("confidence"), "related_to": [], "supersedes": null,
+        "memory_id": props.get("memory_id"), "tags": tags_of(&props),
+        "session_id": props.get("session_id"),
+    })
 }
 
 fn find(tx: &dyn ReadTx, space: &Space, id: &str) -> Result<PendingWrite> {
@@ -200,6 +296,10 @@ fn parse(space: &Space, id: &str, bytes: &[u8]) -> Result<PendingWrite> {
             proposed_by: value.get("by")?.as_str()?.to_owned(),
             at_ms: value.get("at_ms")?.as_u64()?,
             memories: memories.map(from_json).collect::<Option<_>>()?,
+            lines: match value.get("lines") {
+                Some(lines) => lines.as_array()?.clone(),
+                None => Vec::new(),
+            },
             text_to_sign: format!(
                 "kenning confirms a write\n{space}\n{id}\n{}\n",
                 Hash::of(bytes)
@@ -243,7 +343,8 @@ impl PendingWrite {
         let memories: Vec<Value> = self.memories.iter().map(to_json).collect();
         json!({
             "id": self.id, "proposed_by": self.proposed_by, "proposed_at": timestamp(self.at_ms),
-            "memories": memories, "text_to_sign": self.text_to_sign,
+            "memories": memories, "imported": !self.lines.is_empty(),
+            "text_to_sign": self.text_to_sign,
         })
     }
 }
@@ -252,7 +353,7 @@ impl PendingWrite {
 pub(super) fn refuse_foundational(tx: &dyn ReadTx, id: &str) -> Result<()> {
     let tags = find_memory(tx, id)?.map(|it| Memory::of(&it).tags);
     let tags = tags.unwrap_or_default();
-    if tags.iter().any(|it| it.eq_ignore_ascii_case(FOUNDATIONAL)) {
+    if has_foundational(&tags) {
         return Err(Error::denied(format!(
             "`{id}` is foundational: evidence does not change it without a second key"
         ))

@@ -32,6 +32,7 @@ mod koi_statements;
 #[path = "../../../tools/tests/board/koi_web/mod.rs"]
 mod koi_web;
 mod limits;
+mod log;
 mod malformed;
 mod memories;
 mod origins;

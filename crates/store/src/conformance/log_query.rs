@@ -1,7 +1,7 @@
 //! The log can be asked by kind, author, time and text.
 
 use super::space;
-use crate::{EventFilter, EventPage, EventRow, SealedData, Store};
+use crate::{EventEffect, EventFilter, EventPage, EventRow, SealedData, Store};
 use kenning_core::{Hash, Hlc};
 
 fn event(seq: u64, at: u64, kind: &str, author: &str, agent: &str, data: &str) -> EventRow {
@@ -23,7 +23,102 @@ fn event(seq: u64, at: u64, kind: &str, author: &str, agent: &str, data: &str) -
     }
 }
 
+/// What an event does is found whatever it is called, and no event is found twice.
+fn effects(store: &Store) {
+    use EventEffect::{CreatesNode, EndsEdge, PutsEdge, RemovesNode, UpdatesNode};
+    let here = space("log-effects");
+    let changes = [
+        r#"[{"hash":"aa","id":"a","put":"node","rev":1}]"#,
+        r#"[{"hash":"aa","id":"a","put":"node","rev":11},{"hash":"aa","id":"b","put":"node","rev":1}]"#,
+        r#"[{"id":"a","remove":"node"},{"dst":"a","rel":"r","remove":"edge","src":"b"}]"#,
+        r#"[{"dst":"a","hash":"aa","put":"edge","rel":"\"put\":\"node\",\"rev\":1}","src":"b"}]"#,
+        r#"[{"bucket":"b","hash":"aa","key":"k","put":"pair"}]"#,
+        r#"[{"hash":"aa","id":"c","put":"node","rev":2}]"#,
+    ];
+    let kinds = ["NodeCreated", "Imported", "Gone", "Linked", "Set", "Synced"];
+    let events: Vec<EventRow> = (1..)
+        .zip(kinds.iter().zip(changes))
+        .map(|(seq, (kind, changes))| EventRow {
+            payload: changes.as_bytes().to_vec(),
+            ..event(
+                seq,
+                seq * 10,
+                kind,
+                if seq == 2 { "b" } else { "a" },
+                "",
+                "null",
+            )
+        })
+        .collect();
+    store
+        .write(&here, move |tx| {
+            events.iter().try_for_each(|it| tx.append_event(it))
+        })
+        .unwrap();
+    let of = |effects: &[EventEffect]| EventFilter {
+        effects: effects.to_vec(),
+        ..EventFilter::default()
+    };
+    let filters: [(EventFilter, &[u64]); 11] = [
+        (of(&[CreatesNode]), &[1, 2]),
+        (of(&[UpdatesNode]), &[2, 6]),
+        (of(&[UpdatesNode, CreatesNode]), &[1, 2, 6]),
+        (of(&[RemovesNode]), &[3]),
+        (of(&[PutsEdge]), &[4]),
+        (of(&[EndsEdge, RemovesNode]), &[3]),
+        (
+            EventFilter {
+                kinds: vec!["NodeCreated".to_owned(), "Set".to_owned()],
+                ..of(&[CreatesNode])
+            },
+            &[1, 2, 5],
+        ),
+        (
+            EventFilter {
+                effects_except: vec!["Synced".to_owned()],
+                ..of(&[UpdatesNode])
+            },
+            &[2],
+        ),
+        (
+            EventFilter {
+                author: Some("a".to_owned()),
+                ..of(&[CreatesNode, UpdatesNode])
+            },
+            &[1, 6],
+        ),
+        (
+            EventFilter {
+                from: Some(Hlc(20)),
+                to: Some(Hlc(20)),
+                ..of(&[CreatesNode])
+            },
+            &[2],
+        ),
+        (
+            EventFilter {
+                at: Some(vec![Hlc(60)]),
+                ..of(&[UpdatesNode])
+            },
+            &[6],
+        ),
+    ];
+    for (filter, expected) in filters {
+        let page = EventPage {
+            skip: 0,
+            limit: 9,
+            newest_first: false,
+        };
+        let rows = store.read(&here, |tx| tx.find_events(&filter, page));
+        let found: Vec<u64> = rows.unwrap().iter().map(|it| it.seq).collect();
+        assert_eq!(found, expected, "{filter:?}");
+        let count = store.read(&here, |tx| tx.count_events(&filter)).unwrap();
+        assert_eq!(count, expected.len() as u64, "{filter:?}");
+    }
+}
+
 pub(super) fn run(store: &Store) {
+    effects(store);
     let here = space("log-query");
     // The fourth came from a clock that was behind.
     let events = [

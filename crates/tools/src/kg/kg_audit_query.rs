@@ -1,9 +1,11 @@
 //! `kg_audit_query`
 
 use super::words::{Clamped, KgReply};
-use crate::{Call, Effect, Example, Tool, Toolset};
+use crate::{Call, Effect, Example, Tool, Toolset, near};
 use kenning_core::{Error, NodeId, Result};
-use kenning_engine::{CONTRACT_KINDS, LogQuery, LoggedEvent, parse_moment, timestamp};
+use kenning_engine::{
+    CONTRACT_KINDS, LogPage, LogQuery, LoggedEvent, parse_end, parse_moment, timestamp,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,7 +24,7 @@ pub struct Input {
     /// Start time filter as ISO 8601 timestamp
     #[serde(default)]
     pub start_time: Option<String>,
-    /// End time filter, inclusive
+    /// End time filter, inclusive; a date is that whole day
     #[serde(default)]
     pub end_time: Option<String>,
     /// Maximum number of results (default: 50)
@@ -145,15 +147,13 @@ impl Tool for KgAuditQuery {
             node_id: given(&input.node_id),
             text: given(&input.text),
         };
-        let moment = |field: &str, text: &Option<String>| {
-            let moment = text.as_deref().map(|it| parse_moment(field, it.trim()));
-            moment.transpose()
-        };
+        let start = filters.start_time.as_deref().map(str::trim);
+        let end = filters.end_time.as_deref().map(str::trim);
         let skip = ctx.skip("data.events");
-        let query = LogQuery {
+        let mut query = LogQuery {
             types: types(filters.event_type.as_deref()),
-            from_ms: moment("startTime", &filters.start_time)?,
-            to_ms: moment("endTime", &filters.end_time)?,
+            from_ms: start.map(|it| parse_moment("startTime", it)).transpose()?,
+            to_ms: end.map(|it| parse_end("endTime", it)).transpose()?,
             author: filters.author.clone(),
             node: match &filters.node_id {
                 Some(id) => Some(node(ctx, id)?),
@@ -161,7 +161,7 @@ impl Tool for KgAuditQuery {
             },
             text: filters.text.clone(),
             skip: skip as u64,
-            limit: input.limit.map_or(50, Clamped::get),
+            limit: input.limit.map_or(50, |it| it.told(ctx, "limit")),
             newest_first: input.newest_first,
         };
         if let (Some(from), Some(to)) = (query.from_ms, query.to_ms)
@@ -174,14 +174,11 @@ impl Tool for KgAuditQuery {
             ))
             .hint("exchange them"));
         }
-        let found = ctx.engine.query_log(ctx.caller, &query)?;
+        let found = find(ctx, &mut query)?;
         ctx.of_all(
             "data.events",
             usize::try_from(found.total).unwrap_or(usize::MAX),
         );
-        if !found.absent.is_empty() {
-            explain_absence(ctx, &found.absent)?;
-        }
         let shown = found.events.into_iter();
         let shown = shown.map(|it| shown_event(it, input.include_payload));
         let events = readable(shown, ctx.caller.answer_chars_max);
@@ -246,25 +243,71 @@ fn node(ctx: &Call<'_>, id: &str) -> Result<NodeId> {
     })
 }
 
-/// Says which types there are, to somebody who asked for one that is not among them.
-fn explain_absence(ctx: &Call<'_>, absent: &[String]) -> Result<()> {
+/// Asks the log. A type in another case is read as the one that is there.
+fn find(ctx: &Call<'_>, query: &mut LogQuery) -> Result<LogPage> {
+    let found = ctx.engine.query_log(ctx.caller, query)?;
+    if found.absent.is_empty() {
+        return Ok(found);
+    }
     let stats = ctx.engine.log_stats(ctx.caller)?;
     let there: Vec<&str> = stats.kinds.iter().map(|it| it.0.as_str()).collect();
-    let is_documented = absent
-        .iter()
-        .all(|it| CONTRACT_KINDS.contains(&it.as_str()));
-    let there = match there.is_empty() {
+    let known = || CONTRACT_KINDS.iter().chain(&there).copied();
+    let (mut absent, mut is_other) = (Vec::new(), false);
+    for name in found.absent {
+        match known().find(|it| *it != name && it.eq_ignore_ascii_case(&name)) {
+            Some(meant) => {
+                let same = query.types.iter_mut().filter(|it| **it == name);
+                same.for_each(|it| meant.clone_into(it));
+                ctx.remark(format!("`eventType`: `{name}` is read as `{meant}`"));
+                is_other = true;
+            }
+            None => absent.push(name),
+        }
+    }
+    let found = match is_other {
+        true => ctx.engine.query_log(ctx.caller, query)?,
+        false => LogPage {
+            absent: Vec::new(),
+            ..found
+        },
+    };
+    absent.extend(
+        found
+            .absent
+            .iter()
+            .filter(|it| !absent.contains(it))
+            .cloned()
+            .collect::<Vec<_>>(),
+    );
+    if !absent.is_empty() {
+        let names = known().map(str::to_owned);
+        explain_absence(ctx, &absent, &there, names.collect());
+    }
+    Ok(found)
+}
+
+/// Says which types there are, to somebody who asked for one that is not among them.
+fn explain_absence(ctx: &Call<'_>, absent: &[String], there: &[&str], known: Vec<String>) {
+    let is_documented = |it: &&String| CONTRACT_KINDS.contains(&it.as_str());
+    let has = match there.is_empty() {
         true => "no events".to_owned(),
         false => there.join(", "),
     };
-    let names = absent.join(", ");
-    ctx.remark(match is_documented {
-        true => {
-            format!("no event of type {names} has happened in this space yet; its log has {there}")
-        }
-        false => format!("{names}: not a type of event in this log; it has {there}"),
-    });
-    Ok(())
+    let (documented, unknown): (Vec<&String>, Vec<&String>) =
+        absent.iter().partition(is_documented);
+    if !documented.is_empty() {
+        let names: Vec<&str> = documented.iter().map(|it| it.as_str()).collect();
+        let names = names.join(", ");
+        ctx.remark(format!(
+            "no event of type {names} has happened in this space yet; its log has {has}"
+        ));
+    }
+    for name in unknown {
+        let meant = near::sentence(&near::names(name, known.clone()));
+        ctx.remark(format!(
+            "`{name}` is not a type of event in this log.{meant} It has {has}"
+        ));
+    }
 }
 
 fn shown_event(event: LoggedEvent, with_payload: bool) -> EventOut {

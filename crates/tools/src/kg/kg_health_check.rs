@@ -112,9 +112,28 @@ pub(super) struct AuditLog {
     checkpoints: u64,
     /// Events that the newest signed checkpoint does not cover.
     events_since_checkpoint: u64,
+    /// The newest signed checkpoint.
+    last_checkpoint: Option<CheckpointOut>,
+    /// When this machine last verified the whole log.
+    last_verified: Option<VerifiedOut>,
     /// Keys that may sign, and keys that were revoked.
     authors: usize,
     revoked_authors: usize,
+}
+
+/// A signed checkpoint.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct CheckpointOut {
+    height: u64,
+    timestamp: String,
+}
+
+/// A check of the whole log.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct VerifiedOut {
+    timestamp: String,
+    events: u64,
+    clean: bool,
 }
 
 impl From<LogStats> for AuditLog {
@@ -123,6 +142,15 @@ impl From<LogStats> for AuditLog {
             events: it.n_events,
             checkpoints: it.n_checkpoints,
             events_since_checkpoint: it.n_since_checkpoint,
+            last_checkpoint: it.last_checkpoint.map(|it| CheckpointOut {
+                height: it.height,
+                timestamp: timestamp(it.hlc.ms()),
+            }),
+            last_verified: it.last_verified.map(|it| VerifiedOut {
+                timestamp: timestamp(it.at_ms),
+                events: it.n_events,
+                clean: it.is_clean,
+            }),
             authors: it.n_authors,
             revoked_authors: it.n_revoked,
         }
@@ -175,6 +203,7 @@ impl Tool for KgHealthCheck {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Health>> {
         let graph = ctx.engine.kg().graph_health(ctx.caller)?;
+        let log = ctx.engine.log_summary(ctx.caller)?;
         let (uptime, memory) = ctx.engine.process();
         let all = Component::ALL.into_iter();
         let checked: Vec<Component> = all
@@ -184,7 +213,7 @@ impl Tool for KgHealthCheck {
         let mut worst = State::Healthy;
         for component in &checked {
             let runs = ctx.board.metrics().calls(&RUNS);
-            let (state, why) = examine(*component, &graph, &memory, runs);
+            let (state, why) = examine(*component, &graph, &log, &memory, runs);
             worst = worst.max(state);
             components.insert(component.as_str().to_owned(), state.as_str().into());
             component_details.insert(component.as_str().to_owned(), why.into());
@@ -196,7 +225,7 @@ impl Tool for KgHealthCheck {
             component_details,
             timestamp: timestamp(ctx.engine.now_ms()),
             details: match input.detailed {
-                true => Some(details(uptime, memory, ctx.engine.log_summary(ctx.caller)?)),
+                true => Some(details(uptime, memory, log)),
                 false => None,
             },
         };
@@ -207,10 +236,19 @@ impl Tool for KgHealthCheck {
 fn examine(
     component: Component,
     graph: &GraphHealth,
+    log: &LogStats,
     memory: &ProcessMemory,
     runs: (u64, u64),
 ) -> (State, String) {
+    let faulty = log.last_verified.filter(|it| !it.is_clean);
     match component {
+        Component::Database if faulty.is_some() => (
+            State::Unhealthy,
+            format!(
+                "the log had faults when it was verified at {}: run `kenning audit verify`",
+                faulty.map_or_else(String::new, |it| timestamp(it.at_ms))
+            ),
+        ),
         Component::Database if graph.has_graph => (State::Healthy, "the graph is there".to_owned()),
         Component::Database => (
             State::Unhealthy,

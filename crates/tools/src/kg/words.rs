@@ -60,12 +60,26 @@ impl<D: JsonSchema, M> JsonSchema for KgReply<D, M> {
 
 /// A number that is clamped to `MIN` and `MAX`, as in the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Clamped<const MIN: u32, const MAX: u32>(u32);
+pub struct Clamped<const MIN: u32, const MAX: u32> {
+    number: u32,
+    is_clamped: bool,
+}
 
 impl<const MIN: u32, const MAX: u32> Clamped<MIN, MAX> {
     /// The number.
     pub(crate) fn get(self) -> usize {
-        self.0 as usize
+        self.number as usize
+    }
+
+    /// The number; says so beside the answer if it is not the one that was asked for.
+    pub(crate) fn told(self, ctx: &Call<'_>, field: &str) -> usize {
+        if self.is_clamped {
+            ctx.remark(format!(
+                "`{field}` is from {MIN} to {MAX}: {} is used",
+                self.number
+            ));
+        }
+        self.get()
     }
 }
 
@@ -75,13 +89,17 @@ impl<'de, const MIN: u32, const MAX: u32> Deserialize<'de> for Clamped<MIN, MAX>
         if number.is_nan() {
             return Err(de::Error::custom("not a number"));
         }
-        let number = number.floor().clamp(f64::from(MIN), f64::from(MAX));
+        let asked = number.floor();
+        let number = asked.clamp(f64::from(MIN), f64::from(MAX));
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "it is between two u32"
         )]
-        Ok(Self(number as u32))
+        Ok(Self {
+            number: number as u32,
+            is_clamped: number != asked,
+        })
     }
 }
 

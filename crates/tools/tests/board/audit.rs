@@ -1,13 +1,12 @@
 //! The log as agents ask it: `kg_audit_query` and `kg_audit_checkpoint`.
 
 use crate::shapes;
-use kenning_core::{Code, Did, SeededRandom};
-use kenning_engine::{Caller, check_export, check_proof};
+use kenning_core::Code;
 use kenning_testing::{Fixture, Outside};
 use kenning_tools::Selection;
 use serde_json::{Value, json};
 
-fn ask(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+pub(crate) fn ask(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
     let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
@@ -233,19 +232,244 @@ fn what_is_wrong_with_a_question_is_named() {
             "{arguments}: {value}"
         );
     }
-    // What is outside of the limits is brought inside, as everywhere in this contract.
+    // What is outside of the limits is brought inside, as everywhere in this contract, and that is said.
     ask(&fixture, "memory_store", json!({ "content": "one" }));
     ask(&fixture, "memory_store", json!({ "content": "two" }));
-    assert_eq!(
-        ask(&fixture, "kg_audit_query", json!({ "limit": 0 }))["data"]["count"],
-        1
-    );
+    for (limit, count, remark) in [
+        (0, 1, "`limit` is from 1 to 1000: 1 is used"),
+        (1001, 2, "`limit` is from 1 to 1000: 1000 is used"),
+        (1000, 2, ""),
+    ] {
+        let reply = fixture.call("kg_audit_query", json!({ "limit": limit }));
+        assert_eq!(reply.to_json()["data"]["count"], count);
+        assert_eq!(reply.remarks.join(" "), remark);
+    }
     let unknown = fixture.call("kg_audit_query", json!({ "eventType": "NodeMade" }));
     assert!(
         unknown.remarks.join(" ").contains("MemoryStoredEvent"),
         "{:?}",
         unknown.remarks
     );
+}
+
+#[test]
+fn a_type_in_another_case_or_with_a_typing_error_is_understood() {
+    let fixture = Fixture::without_vault(Selection::default());
+    ask(&fixture, "memory_store", json!({ "content": "one" }));
+    for (asked, count, remark) in [
+        ("nodecreated", 1, "`nodecreated` is read as `NodeCreated`"),
+        (
+            "NODEDELETED, memorystoredevent",
+            1,
+            "`memorystoredevent` is read as `MemoryStoredEvent`",
+        ),
+        (
+            "NodeCreated, memorystoredevent",
+            1,
+            "`memorystoredevent` is read as `MemoryStoredEvent`",
+        ),
+        (
+            "NodeCraeted",
+            0,
+            "`NodeCraeted` is not a type of event in this log. Did you mean `NodeCreated`?",
+        ),
+        (
+            "WorkflowFailed",
+            0,
+            "no event of type WorkflowFailed has happened",
+        ),
+    ] {
+        let reply = fixture.call("kg_audit_query", json!({ "eventType": asked }));
+        let remarks = reply.remarks.join("; ");
+        assert_eq!(reply.to_json()["data"]["totalCount"], count, "{asked}");
+        assert!(remarks.contains(remark), "{asked}: {remarks}");
+    }
+    let exact = fixture.call("kg_audit_query", json!({ "eventType": "NodeCreated" }));
+    assert_eq!(exact.remarks, Vec::<String>::new());
+}
+
+#[test]
+fn a_date_as_the_end_is_all_of_that_day() {
+    let fixture = Fixture::without_vault(Selection::default());
+    ask(&fixture, "memory_store", json!({ "content": "one" }));
+    let all = ask(&fixture, "kg_audit_query", json!({}));
+    let at = all["data"]["events"][0]["timestamp"].as_str().unwrap();
+    let day = &at[..10];
+    for (arguments, count) in [
+        (json!({ "endTime": day }), 1),
+        (json!({ "startTime": day, "endTime": day }), 1),
+        (json!({ "endTime": format!("{day}T00:00:00Z") }), 0),
+        (json!({ "endTime": format!("{day}T23:59:59.999Z") }), 1),
+    ] {
+        let found = ask(&fixture, "kg_audit_query", arguments.clone());
+        assert_eq!(found["data"]["totalCount"], count, "{arguments}");
+    }
+}
+
+/// What every event of the log did, by its signed changes, and what each type finds.
+fn assert_types_are_complete(fixture: &Fixture) {
+    let engine = fixture.board.engine();
+    let events = engine.events_after(&fixture.owner(), 0, 10_000).unwrap();
+    let does = |event: &Value, word: &str| {
+        let changes = event["changes"].as_array().unwrap().iter();
+        let is = |verb: &str, what: &str, it: &Value| it[verb] == what;
+        changes.into_iter().any(|it| match word {
+            "NodeCreated" => is("put", "node", it) && it["rev"] == 1,
+            "NodeUpdated" => is("put", "node", it) && it["rev"] != 1,
+            "NodeDeleted" => is("remove", "node", it),
+            "EdgeCreated" => is("put", "edge", it),
+            _ => is("remove", "edge", it),
+        })
+    };
+    for word in [
+        "NodeCreated",
+        "NodeUpdated",
+        "NodeDeleted",
+        "EdgeCreated",
+        "EdgeDeleted",
+    ] {
+        let expected: Vec<u64> = events
+            .iter()
+            .filter(|it| does(&it.json, word) || it.json["kind"] == word)
+            .map(|it| it.seq)
+            .collect();
+        let found = ask(
+            fixture,
+            "kg_audit_query",
+            json!({ "eventType": word, "limit": 1000 }),
+        );
+        let found = found["data"]["events"].as_array().unwrap().iter();
+        let mut found: Vec<u64> = found.map(|it| it["seq"].as_u64().unwrap()).collect();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{word}");
+        assert!(
+            !expected.is_empty(),
+            "nothing does {word}, so it proves nothing"
+        );
+    }
+}
+
+#[test]
+fn whatever_creates_changes_or_removes_a_node_is_found_by_the_contract_s_words() {
+    let fixture = Fixture::new();
+    fixture.put_document("docs/one.md", "# One\n\nSee [[two]].\n");
+    fixture.put_document("docs/two.md", "# Two\n");
+    ask(&fixture, "kg_graph_generate", json!({}));
+    std::fs::remove_file(fixture.project().join("docs/two.md")).unwrap();
+    fixture.put_document("docs/one.md", "# One\n\nChanged.\n");
+    ask(&fixture, "kg_graph_generate", json!({ "force": true }));
+    for content in ["# Ada\n\nKnows [[Bob]].\n", "# Ada\n\nKnows nobody.\n"] {
+        let note = json!({ "path": "People/Ada.md", "content": content });
+        ask(&fixture, "vault_write_note", note);
+    }
+    ask(
+        &fixture,
+        "now_update",
+        json!({ "current_task": "look at the log" }),
+    );
+    ask(
+        &fixture,
+        "now_update",
+        json!({ "current_task": "look again" }),
+    );
+    let old = ask(&fixture, "memory_store", json!({ "content": "it is cold" }));
+    ask(
+        &fixture,
+        "memory_store",
+        json!({ "content": "it is warm", "supersedes": old["memory_id"] }),
+    );
+    ask(
+        &fixture,
+        "kg_vector_upsert",
+        json!({ "id": "v", "vector": [1.0, 0.5], "metadata": { "a": 1 } }),
+    );
+    let line = json!({ "node": { "kind": "memory", "key": "k", "body": "imported" } });
+    let engine = fixture.board.engine();
+    let text = format!("{line}\n");
+    let done = engine
+        .import(&fixture.owner(), &mut text.as_bytes())
+        .unwrap();
+    assert_eq!((done.created, done.nodes()), (1, 1));
+    assert_types_are_complete(&fixture);
+    // The words of the contract and the names of the tools find the same event.
+    let created = ask(
+        &fixture,
+        "kg_audit_query",
+        json!({ "eventType": "NodeCreated", "limit": 1000 }),
+    );
+    let kinds: Vec<&str> = created["data"]["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|it| it["kind"].as_str())
+        .collect();
+    for kind in ["Imported", "NoteWritten", "MemoryStoredEvent"] {
+        assert!(kinds.contains(&kind), "{kind} is not among {kinds:?}");
+    }
+}
+
+#[test]
+fn an_import_says_what_became_of_every_node() {
+    let fixture = Fixture::without_vault(Selection::default());
+    let line = |key: &str, body: &str| {
+        json!({ "node": { "kind": "memory", "key": key, "body": body } }).to_string() + "\n"
+    };
+    let engine = fixture.board.engine();
+    let text = line("a", "one") + &line("b", "two") + &line("a", "other") + &line("b", "two");
+    let done = engine
+        .import(&fixture.owner(), &mut text.as_bytes())
+        .unwrap();
+    assert_eq!((done.created, done.updated, done.unchanged), (2, 1, 1));
+    assert_eq!((done.nodes(), done.waiting, done.pending), (4, 0, None));
+}
+
+#[test]
+fn a_health_check_says_where_the_log_stands_and_when_it_was_verified() {
+    let fixture = Fixture::without_vault(Selection::default());
+    ask(&fixture, "memory_store", json!({ "content": "one" }));
+    let health = || ask(&fixture, "kg_health_check", json!({ "detailed": true }))["data"].clone();
+    let before = health();
+    assert_eq!(before["auditLog"]["lastCheckpoint"], Value::Null);
+    assert_eq!(before["auditLog"]["lastVerified"], Value::Null);
+    ask(&fixture, "kg_audit_checkpoint", json!({}));
+    fixture.clock.advance(60_000);
+    let space = fixture.owner().principal.space;
+    let report = fixture.board.engine().verify(&space, &|_| ()).unwrap();
+    assert!(report.is_clean());
+    let after = health()["auditLog"].clone();
+    assert_eq!(after["lastCheckpoint"]["height"], 0);
+    assert_eq!(after["lastVerified"]["clean"], true);
+    assert_eq!(after["lastVerified"]["events"], after["events"]);
+    assert_eq!(after["lastVerified"]["timestamp"], health()["timestamp"]);
+    // A log that had faults is not healthy.
+    fixture.kernel().note_verified(&space, 2, false);
+    let after = health();
+    assert_eq!(after["components"]["database"], "unhealthy");
+    let why = after["componentDetails"]["database"].as_str().unwrap();
+    assert!(why.contains("kenning audit verify"), "{why}");
+}
+
+#[test]
+fn a_checkpoint_has_the_time_at_which_it_was_signed() {
+    let fixture = Fixture::without_vault(Selection::default());
+    ask(&fixture, "memory_store", json!({ "content": "one" }));
+    let event =
+        ask(&fixture, "kg_audit_query", json!({}))["data"]["events"][0]["timestamp"].clone();
+    fixture.clock.advance(3_600_000);
+    let engine = fixture.board.engine();
+    let signed = engine.checkpoint(&fixture.owner()).unwrap();
+    let hour = |it: &Value| it.as_str().unwrap()[11..13].parse::<u32>().unwrap();
+    assert_eq!(
+        hour(&signed["timestamp"]),
+        (hour(&event) + 1) % 24,
+        "{signed:#}"
+    );
+    // One that is there already keeps its time.
+    fixture.clock.advance(3_600_000);
+    assert_eq!(engine.checkpoint(&fixture.owner()).unwrap(), signed);
+    let space = fixture.owner().principal.space;
+    let report = engine.verify(&space, &|_| ()).unwrap();
+    assert_eq!(report.faults, Vec::<String>::new());
 }
 
 #[test]
@@ -351,60 +575,4 @@ fn a_page_that_is_too_long_to_read_at_once_says_that_there_is_more() {
         page["metadata"]["truncated"][0]["cursor"],
         format!("data.events:{shown}")
     );
-}
-
-fn export(fixture: &Fixture, caller: &Caller) -> String {
-    let engine = fixture.board.engine();
-    let (end, seal) = engine.export_seal(caller).unwrap();
-    let events = engine.events_after(caller, 0, usize::try_from(end).unwrap());
-    let lines = events.unwrap().into_iter().map(|it| it.json.to_string());
-    let lines: Vec<String> = lines.chain([seal.to_string()]).collect();
-    lines.join("\n") + "\n"
-}
-
-fn is_accepted(bytes: &[u8], key: &Did) -> bool {
-    let bytes = bytes.to_vec();
-    let open = || Ok(Box::new(std::io::Cursor::new(bytes.clone())) as _);
-    check_export(&open, std::slice::from_ref(key)).is_ok_and(|it| it.report.is_clean())
-}
-
-#[test]
-fn no_bit_of_an_export_or_a_proof_can_be_another_one() {
-    let fixture = Fixture::without_vault(Selection::default());
-    ask(&fixture, "memory_store", json!({ "content": "one" }));
-    ask(
-        &fixture,
-        "memory_store",
-        json!({ "content": "two", "tags": ["x"] }),
-    );
-    let (caller, key) = (fixture.owner(), fixture.log().signer().did().clone());
-    let exported = export(&fixture, &caller);
-    assert!(is_accepted(exported.as_bytes(), &key), "{exported}");
-    let proof = fixture
-        .board
-        .engine()
-        .prove_event(&caller, "1")
-        .unwrap()
-        .to_string();
-    check_proof(&proof, &key).unwrap();
-    let random = SeededRandom::new(11);
-    for n in 0..10_000 {
-        let (text, is_proof) = if n % 4 == 0 {
-            (&proof, true)
-        } else {
-            (&exported, false)
-        };
-        let mut changed = text.clone().into_bytes();
-        let at = random.below(changed.len() as u64) as usize;
-        changed[at] ^= 1 << random.below(8);
-        let accepted = match is_proof {
-            true => {
-                String::from_utf8(changed.clone()).is_ok_and(|it| check_proof(&it, &key).is_ok())
-            }
-            false => is_accepted(&changed, &key),
-        };
-        let part =
-            String::from_utf8_lossy(&changed[at.saturating_sub(60)..(at + 20).min(changed.len())]);
-        assert!(!accepted, "change {n}, byte {at}: {part}");
-    }
 }

@@ -13,6 +13,7 @@
 
 mod answers;
 mod audit;
+mod audit_proofs;
 mod backups;
 mod embeddings;
 mod graph;

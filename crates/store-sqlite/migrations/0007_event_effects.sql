@@ -1,0 +1,13 @@
+-- What events do to nodes and edges, read from their changes (`EventEffect`). Kinds are called differently in
+-- every part of the program; these indexes find all that created a node, for instance. Each answers in the order of time.
+
+CREATE INDEX events_creating_nodes ON events (space, hlc, seq, kind)
+    WHERE instr(CAST(payload AS TEXT), '"put":"node","rev":1}') > 0;
+CREATE INDEX events_updating_nodes ON events (space, hlc, seq, kind)
+    WHERE instr(replace(CAST(payload AS TEXT), '"put":"node","rev":1}', ''), '"put":"node"') > 0;
+CREATE INDEX events_removing_nodes ON events (space, hlc, seq, kind)
+    WHERE instr(CAST(payload AS TEXT), '"remove":"node"') > 0;
+CREATE INDEX events_putting_edges ON events (space, hlc, seq, kind)
+    WHERE instr(CAST(payload AS TEXT), '"put":"edge"') > 0;
+CREATE INDEX events_ending_edges ON events (space, hlc, seq, kind)
+    WHERE instr(CAST(payload AS TEXT), '"remove":"edge"') > 0;
