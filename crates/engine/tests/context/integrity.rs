@@ -304,7 +304,7 @@ fn a_log_that_was_changed_stays_suspect_when_an_import_adds_to_it() {
     }});
     let input = line.to_string();
     let imported = place.engine.import(&owner(), &mut input.as_bytes());
-    assert_eq!(imported.unwrap().rows, 1);
+    assert_eq!(imported.unwrap().nodes(), 1);
     assert!(place.file(&name).starts_with("## [2027-01-15T07:00:00]"));
     let found = place.check();
     assert!(!found.memory_md, "{found:?}");
