@@ -164,6 +164,24 @@ pub trait Graph {
         Ok(rels.len() as u64)
     }
 
+    /// Whether the graph numbers the names of properties.
+    fn numbers_keys(&self) -> bool {
+        false
+    }
+
+    /// The number of a property's name, if the graph numbers them and some node or relationship has it.
+    fn key(&self, name: &str) -> Option<Token> {
+        let _ = name;
+        None
+    }
+
+    /// A property of a node by the number of its name, where it lies in memory: null if the node has none.
+    /// None means that [`Graph::node_property`] must be asked.
+    fn node_value(&self, node: NodeId, key: Token) -> Option<&Value> {
+        let _ = (node, key);
+        None
+    }
+
     /// One property of a node, null if it has none.
     ///
     /// # Errors

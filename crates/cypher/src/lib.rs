@@ -31,6 +31,7 @@ mod temporal;
 mod value;
 
 pub use budget::{Budget, Stop};
+pub use compile::Unknown;
 pub use error::{Class, Error, Phase, Position, Result};
 pub use graph::{Direction, Graph, NoProcedures, NodeId, Procedures, Rel, RelId, Signature, Token};
 pub use memory::MemoryGraph;
@@ -75,6 +76,8 @@ pub struct Answer {
     pub rows: Vec<Vec<Value>>,
     /// The plan, under `EXPLAIN` and `PROFILE`.
     pub plan: Option<Vec<Step>>,
+    /// Names that nothing in the graph has: what often explains an empty answer.
+    pub unknown: Vec<Unknown>,
 }
 
 impl Statement {
@@ -98,12 +101,14 @@ impl Statement {
     /// The query has no meaning (see [`Phase::Compile`]), a value has a wrong type or is out of
     /// range, a limit was reached, or the graph could not be read.
     pub fn run(&self, graph: &dyn Graph, run: &Run<'_>) -> Result<Answer> {
-        let compiled = compile::compile(&self.text, &self.query, graph, run.procedures)?;
+        let (procedures, parameters) = (run.procedures, run.parameters);
+        let compiled = compile::compile(&self.text, &self.query, graph, procedures, parameters)?;
         let columns = compiled.columns.iter().map(|it| it.0.clone()).collect();
         if self.query.mode == Mode::Explain {
             return Ok(Answer {
                 columns,
                 rows: Vec::new(),
+                unknown: compiled.unknown,
                 plan: Some(plan::describe(&compiled.op, &compiled.names, None)),
             });
         }
@@ -111,13 +116,13 @@ impl Statement {
         let context = Context {
             graph,
             procedures: run.procedures,
-            parameters: run.parameters,
             now: run.now,
             zone: run.zone.clone(),
             budget: run.budget,
             random: Cell::new(run.seed),
             counts: profile.then(|| RefCell::new(vec![0; compiled.n_ops])),
             regex: RefCell::new(None),
+            finder: RefCell::new(None),
         };
         run.budget.check_stop()?;
         let mut row = vec![Value::Null; compiled.n_slots];
@@ -144,6 +149,7 @@ impl Statement {
             columns,
             rows,
             plan,
+            unknown: compiled.unknown,
         })
     }
 }

@@ -4,6 +4,8 @@
 //! made anew. Long texts stay in their rows.
 
 use crate::by_value::ByValue;
+use crate::column::{Column, Lazy};
+use crate::label_sets::LabelSets;
 use crate::names::Names;
 use crate::rows::{self, Property};
 use kenning_core::NodeId;
@@ -28,6 +30,7 @@ pub(crate) struct Graph {
     pub(crate) types: Names,
     pub(crate) keys: Names,
     nodes: Vec<NodeEntry>,
+    label_sets: LabelSets,
     slots: HashMap<NodeId, u32>,
     tags: HashMap<Arc<str>, u32>,
     /// By label, in order. A node that lost the label may still be listed.
@@ -43,6 +46,8 @@ pub(crate) struct Graph {
     /// By key: made when a query first asks for a property by its value.
     by_value: RwLock<HashMap<u32, Arc<ByValue>>>,
     texts: HashSet<Arc<str>>,
+    /// By key.
+    columns: Vec<Lazy>,
 }
 
 impl Clone for Graph {
@@ -53,6 +58,7 @@ impl Clone for Graph {
             types: self.types.clone(),
             keys: self.keys.clone(),
             nodes: self.nodes.clone(),
+            label_sets: self.label_sets.clone(),
             slots: self.slots.clone(),
             tags: self.tags.clone(),
             by_label: self.by_label.clone(),
@@ -65,6 +71,7 @@ impl Clone for Graph {
             missing: self.missing.clone(),
             by_value: RwLock::new(by_value.clone()),
             texts: self.texts.clone(),
+            columns: self.columns.clone(),
         }
     }
 }
@@ -73,8 +80,6 @@ impl Clone for Graph {
 struct NodeEntry {
     /// None for a tag.
     id: Option<NodeId>,
-    is_there: bool,
-    labels: Box<[Token]>,
     properties: Box<[(u32, Property)]>,
     outgoing: Vec<Neighbor>,
     incoming: Vec<Neighbor>,
@@ -207,6 +212,7 @@ impl Graph {
             id,
             ..NodeEntry::default()
         });
+        self.label_sets.add();
         if let Some(id) = id {
             self.slots.insert(id, slot);
         }
@@ -218,7 +224,7 @@ impl Graph {
     }
 
     fn there(&self, slot: u32) -> Option<&NodeEntry> {
-        self.entry(slot).filter(|it| it.is_there)
+        self.entry(slot).filter(|_| self.label_sets.is_there(slot))
     }
 
     fn is_tag(&self, slot: u32) -> bool {
@@ -261,6 +267,8 @@ impl Graph {
             };
             found.push((self.keys.token(&name), property));
         }
+        self.columns
+            .resize_with(self.keys.all().len(), Lazy::default);
         found.sort_by_key(|it| it.0);
         found
     }
@@ -286,24 +294,40 @@ impl Graph {
                 Arc::make_mut(index).add(slot, property);
             }
         }
+        self.update_columns(slot, &properties);
+        self.n_nodes += u64::from(!self.label_sets.is_there(slot));
+        self.label_sets.set(slot, labels);
         if let Some(entry) = self.nodes.get_mut(slot as usize) {
-            self.n_nodes += u64::from(!entry.is_there);
-            entry.is_there = true;
-            entry.labels = labels;
             entry.properties = properties;
         }
     }
 
+    fn update_columns(&mut self, slot: u32, properties: &[(u32, Property)]) {
+        for (lazy, key) in self.columns.iter_mut().zip(0_u32..) {
+            let Some(column) = lazy.column.get_mut() else {
+                continue;
+            };
+            if column.is_mostly_gaps() {
+                *lazy = Lazy::default();
+                continue;
+            }
+            let property = properties.iter().find(|it| it.0 == key);
+            Arc::make_mut(column).set(slot, property.map(|it| &it.1));
+        }
+    }
+
     fn forget_content(&mut self, slot: u32) {
+        if !self.label_sets.is_there(slot) {
+            return;
+        }
         let Some(entry) = self.nodes.get_mut(slot as usize) else {
             return;
         };
-        if !std::mem::take(&mut entry.is_there) {
-            return;
-        }
         self.n_nodes = self.n_nodes.saturating_sub(1);
-        let labels = std::mem::take(&mut entry.labels);
+        let labels: Vec<Token> = self.label_sets.of(slot).to_vec();
+        self.label_sets.clear(slot);
         let properties = std::mem::take(&mut entry.properties);
+        self.update_columns(slot, &[]);
         for label in labels {
             if let Some(n) = self.n_by_label.get_mut(label.0 as usize) {
                 *n = n.saturating_sub(1);
@@ -397,14 +421,15 @@ impl Graph {
         label: Option<Token>,
         after: Option<u32>,
         n_max: usize,
-        mut take: impl FnMut(u32),
+        take: impl FnMut(u32),
     ) {
         let first = after.map_or(0, |it| it as usize + 1);
         match label {
             None => {
-                let entries = self.nodes.iter().zip(0_u32..).skip(first);
-                let there = entries.filter(|(it, _)| it.is_there).take(n_max);
-                there.for_each(|(_, slot)| take(slot));
+                let last = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+                let slots = u32::try_from(first).unwrap_or(u32::MAX)..last;
+                let there = slots.filter(|it| self.label_sets.is_there(*it));
+                there.take(n_max).for_each(take);
             }
             Some(label) => {
                 let list = self.by_label.get(label.0 as usize);
@@ -418,11 +443,11 @@ impl Graph {
     }
 
     pub(crate) fn has_node(&self, slot: u32) -> bool {
-        self.there(slot).is_some()
+        self.label_sets.is_there(slot)
     }
 
     pub(crate) fn labels_of(&self, slot: u32) -> &[Token] {
-        self.there(slot).map_or(&[], |it| &it.labels)
+        self.label_sets.of(slot)
     }
 
     pub(crate) fn has_label(&self, slot: u32, label: Token) -> bool {
@@ -464,7 +489,8 @@ impl Graph {
         kinds: &[Token],
         into: &mut Vec<Rel>,
     ) {
-        let Some(entry) = self.there(slot) else {
+        // What is not there has no relationships.
+        let Some(entry) = self.entry(slot) else {
             return;
         };
         let is_asked = |it: &&Neighbor| kinds.is_empty() || kinds.contains(&it.kind);
@@ -486,7 +512,7 @@ impl Graph {
     }
 
     pub(crate) fn degree(&self, slot: u32, direction: Direction, kinds: &[Token]) -> u64 {
-        let Some(entry) = self.there(slot) else {
+        let Some(entry) = self.entry(slot) else {
             return 0;
         };
         let is_asked = |it: &&Neighbor| kinds.is_empty() || kinds.contains(&it.kind);
@@ -512,8 +538,7 @@ impl Graph {
             return None;
         }
         let index = self.by_value(self.keys.find(key)?);
-        let n_nodes: usize = index.nodes.values().map(Vec::len).sum();
-        Some(n_nodes as f64 / index.nodes.len().max(1) as f64)
+        Some(index.n_nodes as f64 / index.nodes.len().max(1) as f64)
     }
 
     /// The nodes that have a value, and those whose value must be looked up in their rows.
@@ -535,6 +560,32 @@ impl Graph {
         (here.cloned().unwrap_or_default(), in_rows)
     }
 
+    /// A property of a node, where it lies in memory as a value: null if the node has none.
+    pub(crate) fn value(&self, slot: u32, key: u32) -> Option<&Value> {
+        let lazy = self.columns.get(key as usize)?;
+        if let Some(column) = lazy.get(self.n_nodes, || self.column(key)) {
+            return column.get(slot);
+        }
+        let properties = self.properties_of(slot);
+        match properties.binary_search_by_key(&key, |it| it.0) {
+            Err(_) => Some(&Value::Null),
+            Ok(at) => match properties.get(at) {
+                Some((_, Property::Here(value))) => Some(value),
+                _ => None,
+            },
+        }
+    }
+
+    fn column(&self, key: u32) -> Column {
+        let mut column = Column::default();
+        for (entry, slot) in self.nodes.iter().zip(0_u32..) {
+            let found = entry.properties.binary_search_by_key(&key, |it| it.0);
+            let property = found.ok().and_then(|it| entry.properties.get(it));
+            column.set(slot, property.map(|it| &it.1));
+        }
+        column
+    }
+
     fn by_value(&self, key: u32) -> Arc<ByValue> {
         let known = self.by_value.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = known.get(&key) {
@@ -543,8 +594,8 @@ impl Graph {
         drop(known);
         let mut index = ByValue::default();
         for (entry, slot) in self.nodes.iter().zip(0_u32..) {
-            let property = entry.properties.iter().find(|it| it.0 == key);
-            if let (true, Some((_, property))) = (entry.is_there, property) {
+            // What is not there has no properties.
+            if let Some((_, property)) = entry.properties.iter().find(|it| it.0 == key) {
                 index.add(slot, property);
             }
         }

@@ -13,11 +13,14 @@
 
 mod agtype;
 mod by_value;
+mod column;
 mod follow;
 #[cfg(test)]
 mod following;
 mod graph;
+mod label_sets;
 mod names;
+mod notes;
 mod procedures;
 mod rows;
 mod view;
@@ -77,12 +80,14 @@ pub struct Found {
     pub columns: Vec<String>,
     /// One value a column for each row.
     pub rows: Vec<Vec<Json>>,
+    /// What may explain the rows: names in the query that nothing has, and which were perhaps meant.
+    pub notes: Vec<String>,
 }
 
 impl Found {
     /// The rows as objects, by the names of the columns.
     pub fn objects(self) -> Vec<Map<String, Json>> {
-        let Self { columns, rows } = self;
+        let Self { columns, rows, .. } = self;
         let named = |row: Vec<Json>| columns.iter().cloned().zip(row).collect();
         rows.into_iter().map(named).collect()
     }
@@ -143,7 +148,7 @@ impl Queries {
             graph: &graph,
             view: &view,
             now_ms,
-            is_past: question.as_of_ms.is_some(),
+            when,
         };
         let run = Run {
             parameters: &parameters,
@@ -159,10 +164,13 @@ impl Queries {
                 Some(ended) if error.class() == Class::Limit => ended,
                 _ => refused(error),
             })?;
-        let found = match answer.plan {
+        let mut found = match answer.plan {
             Some(plan) => planned(&plan),
             None => written(&view, answer.columns, &answer.rows, question.form, caller)?,
         };
+        if !answer.unknown.is_empty() {
+            found.notes = notes::notes(&graph, &answer.unknown);
+        }
         Ok(found)
     }
 
@@ -222,6 +230,9 @@ fn refused(error: kenning_cypher::Error) -> Error {
     let text = error.to_string();
     match error.class() {
         Class::Limit => Error::too_large(text).hint("add `LIMIT`, labels or shorter paths"),
+        Class::ParameterMissing => Error::invalid(text).hint(
+            "give its value in `parameters`, as in `{\"name\": 1}`; on the command line with `--param name=1`",
+        ),
         Class::Cancelled => Error::timeout(text),
         Class::Graph => Error::unavailable(text).hint("call again"),
         _ if text.contains("is refused: queries only read") => Error::invalid(text).hint(
@@ -248,6 +259,7 @@ fn planned(plan: &[Step]) -> Found {
     Found {
         rows: rows.collect(),
         columns: columns.map(ToOwned::to_owned).to_vec(),
+        notes: Vec::new(),
     }
 }
 
@@ -265,6 +277,7 @@ fn written(
             Form::Agtype => (1..=columns.len()).map(|it| format!("c{it}")).collect(),
         },
         rows: Vec::with_capacity(rows.len()),
+        notes: Vec::new(),
     };
     let mut n_bytes = 0;
     for (n, row) in rows.iter().enumerate() {

@@ -166,6 +166,18 @@ impl Graph for View<'_> {
         Ok(self.graph.degree(slot(node), direction, kinds))
     }
 
+    fn numbers_keys(&self) -> bool {
+        true
+    }
+
+    fn key(&self, name: &str) -> Option<Token> {
+        self.graph.keys.find(name).map(Token)
+    }
+
+    fn node_value(&self, node: NodeId, key: Token) -> Option<&Value> {
+        self.graph.value(slot(node), key.0)
+    }
+
     fn node_property(&self, node: NodeId, key: &str) -> Result<Value> {
         let node = slot(node);
         let Some(token) = self.graph.keys.find(key) else {

@@ -60,10 +60,20 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     let found = host.open(settings)?.query(&owner(settings), &question)?;
     if settings.json {
         let columns = found.columns.clone();
+        let notes = found.notes.clone();
         let results = found.objects();
         let count = results.len();
-        output::print_json(&json!({ "columns": columns, "results": results, "count": count }));
-    } else if matches.get_flag("csv") {
+        let mut answer = json!({ "columns": columns, "results": results, "count": count });
+        if !notes.is_empty() {
+            answer["warnings"] = notes.into();
+        }
+        output::print_json(&answer);
+        return Ok(0);
+    }
+    for note in &found.notes {
+        output::remark(note);
+    }
+    if matches.get_flag("csv") {
         output::print_raw(&csv(&found));
     } else {
         let head: Vec<&str> = found.columns.iter().map(String::as_str).collect();
@@ -149,6 +159,7 @@ mod tests {
                 vec![json!("=1+1"), Value::Null],
                 vec![json!([1, "x"]), json!(true)],
             ],
+            notes: Vec::new(),
         };
         let expected =
             "\"a,b\",c\r\n\"say \"\"hi\"\"\nthere\",-1.5\r\n\"'=1+1\",\r\n\"[1,\"\"x\"\"]\",true";

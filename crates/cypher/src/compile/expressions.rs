@@ -67,7 +67,7 @@ impl Compiler<'_> {
     fn kind(&mut self, scope: &Scope, expr: &Expr) -> Result<Typed> {
         match &expr.kind {
             ExprKind::Literal(value) => Ok((X::Const(value.clone()), Ty::of(value))),
-            ExprKind::Param(name) => Ok((X::Param(Arc::from(name.as_str())), Ty::Any)),
+            ExprKind::Param(name) => Ok((self.parameter(name), Ty::Any)),
             ExprKind::Var(name) => self.variable(scope, name, expr.at),
             ExprKind::Property(of, key) => self.property(scope, of, key, expr.at),
             ExprKind::Index(of, index) => {
@@ -277,7 +277,11 @@ impl Compiler<'_> {
                 ));
             }
         };
-        Ok((X::Property(boxed(it), Arc::from(key)), found))
+        let key = match ty {
+            Ty::Node | Ty::Rel => self.stored_key(key),
+            _ => self.key(key),
+        };
+        Ok((X::Property(boxed(it), key), found))
     }
 
     fn has_labels(
@@ -293,15 +297,16 @@ impl Compiler<'_> {
             return Err(self.fail("InvalidArgumentType", at, message));
         }
         let is_rel = ty == Ty::Rel;
-        let labels = labels.iter().map(|label| {
+        let mut found = Vec::with_capacity(labels.len());
+        for label in labels {
             let token = if is_rel {
-                self.graph.rel_type(label)
+                self.rel_type(label)
             } else {
-                self.graph.label(label)
+                self.label(label)
             };
-            (Arc::from(label.as_str()), token)
-        });
-        Ok((X::HasLabels(boxed(it), labels.collect()), Ty::Bool))
+            found.push((Arc::from(label.as_str()), token));
+        }
+        Ok((X::HasLabels(boxed(it), found), Ty::Bool))
     }
 
     fn list(&mut self, scope: &Scope, items: &[Expr]) -> Result<Typed> {

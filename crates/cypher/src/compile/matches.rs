@@ -505,7 +505,7 @@ enum Of<'a> {
 fn about(it: &X, slot: Slot) -> Option<Of<'_>> {
     match it {
         X::Property(of, key) => {
-            matches!(**of, X::Slot(it) if it == slot).then_some(Of::Property(key))
+            matches!(**of, X::Slot(it) if it == slot).then_some(Of::Property(&key.name))
         }
         X::Call(function, arguments) if *function == functions::id() => {
             matches!(&arguments[..], [X::Slot(it)] if *it == slot).then_some(Of::Id)
@@ -546,7 +546,7 @@ fn value_of(condition: X, slot: Slot) -> Option<X> {
 /// Whether a simple expression names a slot; for other expressions true is assumed.
 fn names(it: &X, slot: Slot) -> bool {
     match it {
-        X::Const(_) | X::Param(_) => false,
+        X::Const(_) | X::Param(..) => false,
         X::Slot(it) => *it == slot,
         X::Property(of, _) | X::Negate(of) => names(of, slot),
         X::Call(_, arguments) | X::List(arguments) => arguments.iter().any(|it| names(it, slot)),
@@ -558,7 +558,7 @@ fn names(it: &X, slot: Slot) -> bool {
 /// Whether a condition names this slot and no other, so that it does not depend on the row.
 fn only_slot(it: &X, slot: Slot) -> bool {
     match it {
-        X::Const(_) | X::Param(_) => true,
+        X::Const(_) | X::Param(..) => true,
         X::Slot(it) => *it == slot,
         X::Property(of, _)
         | X::Negate(of)

@@ -9,9 +9,11 @@ pub(crate) mod types;
 
 use crate::ast::{Clause, ClauseKind, Expr, Query, Union, Yields};
 use crate::error::{Class, Error, Position, Result};
-use crate::graph::{Graph, Procedures};
-use crate::plan::{Op, OpKind, Slot, X};
-use std::collections::{BTreeSet, HashMap};
+use crate::graph::{Graph, Procedures, Token};
+use crate::plan::{Key, Op, OpKind, Slot, X};
+use crate::value::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use types::Ty;
 
 /// How many operators a plan may have.
@@ -30,6 +32,7 @@ pub(crate) struct Compiled {
     pub(crate) n_slots: usize,
     pub(crate) n_ops: usize,
     pub(crate) names: HashMap<Slot, String>,
+    pub(crate) unknown: Vec<Unknown>,
 }
 
 /// A variable.
@@ -64,6 +67,17 @@ impl Scope {
     }
 }
 
+/// A name in a query that nothing in the graph has.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unknown {
+    /// A label.
+    Label(String),
+    /// A type of relationships.
+    Type(String),
+    /// A property of a node or a relationship.
+    Property(String),
+}
+
 /// The state while the items of an aggregating projection are compiled.
 struct Aggregating {
     /// Inside the argument of an aggregate.
@@ -81,6 +95,7 @@ pub(crate) struct Compiler<'a> {
     text: &'a str,
     graph: &'a dyn Graph,
     procedures: &'a dyn Procedures,
+    parameters: &'a BTreeMap<String, Value>,
     n_slots: usize,
     n_ops: usize,
     depth: usize,
@@ -92,6 +107,7 @@ pub(crate) struct Compiler<'a> {
     names: HashMap<Slot, String>,
     /// Where a pattern can be a condition: in `WHERE`, and below `AND`, `OR`, `NOT`.
     pattern_allowed: bool,
+    unknown: BTreeSet<Unknown>,
 }
 
 /// Compiles a query for a graph.
@@ -100,11 +116,13 @@ pub(crate) fn compile(
     query: &Query,
     graph: &dyn Graph,
     procedures: &dyn Procedures,
+    parameters: &BTreeMap<String, Value>,
 ) -> Result<Compiled> {
     let mut compiler = Compiler {
         text,
         graph,
         procedures,
+        parameters,
         n_slots: 0,
         n_ops: 0,
         depth: 0,
@@ -113,6 +131,7 @@ pub(crate) fn compile(
         columns: Vec::new(),
         names: HashMap::new(),
         pattern_allowed: false,
+        unknown: BTreeSet::new(),
     };
     let (op, columns) = compiler.union(&query.union, &Scope::default(), false)?;
     compiler.check_length(0)?;
@@ -122,6 +141,7 @@ pub(crate) fn compile(
         n_slots: compiler.n_slots,
         n_ops: compiler.n_ops,
         names: compiler.names,
+        unknown: compiler.unknown.into_iter().collect(),
     })
 }
 
@@ -135,6 +155,43 @@ impl Compiler<'_> {
         let slot = self.slot();
         self.names.insert(slot, name.to_owned());
         slot
+    }
+
+    fn label(&mut self, name: &str) -> Option<Token> {
+        let found = self.graph.label(name);
+        if found.is_none() {
+            self.unknown.insert(Unknown::Label(name.to_owned()));
+        }
+        found
+    }
+
+    fn rel_type(&mut self, name: &str) -> Option<Token> {
+        let found = self.graph.rel_type(name);
+        if found.is_none() {
+            self.unknown.insert(Unknown::Type(name.to_owned()));
+        }
+        found
+    }
+
+    /// The name of a property of a node or relationship.
+    fn stored_key(&mut self, name: &str) -> Key {
+        let key = self.key(name);
+        if key.number.is_none() && self.graph.numbers_keys() {
+            self.unknown.insert(Unknown::Property(name.to_owned()));
+        }
+        key
+    }
+
+    fn parameter(&self, name: &str) -> X {
+        X::Param(Arc::from(name), self.parameters.get(name).cloned())
+    }
+
+    /// The name of a property of anything.
+    fn key(&self, name: &str) -> Key {
+        Key {
+            name: Arc::from(name),
+            number: self.graph.key(name),
+        }
     }
 
     fn op(&mut self, estimate: f64, kind: OpKind) -> Op {
@@ -351,7 +408,7 @@ impl Compiler<'_> {
         }
         let arguments = if implicit {
             let names = signature.arguments.iter().filter(|it| !it.1);
-            names.map(|it| X::Param(it.0.as_str().into())).collect()
+            names.map(|it| self.parameter(&it.0)).collect()
         } else {
             let mut arguments = Vec::new();
             for argument in given {

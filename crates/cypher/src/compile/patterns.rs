@@ -247,14 +247,14 @@ impl Compiler<'_> {
                 Some(var) => return Err(self.conflict(name, &var.ty, "a node")),
             },
         };
-        let graph = self.graph;
         let labels = node.labels.iter();
-        let labels = labels.map(|label| (Arc::from(label.as_str()), graph.label(label)));
+        let labels = labels.map(|label| (Arc::from(label.as_str()), self.label(label)));
+        let labels: Vec<_> = labels.collect();
         match pattern.nodes.iter_mut().find(|it| it.slot == slot) {
             Some(seen) => seen.labels.extend(labels),
             None => pattern.nodes.push(Node {
                 slot,
-                labels: labels.collect(),
+                labels,
                 known: false,
             }),
         }
@@ -307,13 +307,10 @@ impl Compiler<'_> {
         Ok(var.slot)
     }
 
-    pub(super) fn types(&self, names: &[String]) -> Types {
+    pub(super) fn types(&mut self, names: &[String]) -> Types {
         Types {
             names: names.iter().map(|it| Arc::from(it.as_str())).collect(),
-            tokens: names
-                .iter()
-                .filter_map(|it| self.graph.rel_type(it))
-                .collect(),
+            tokens: names.iter().filter_map(|it| self.rel_type(it)).collect(),
         }
     }
 
@@ -333,7 +330,7 @@ impl Compiler<'_> {
         let mut all_needs = BTreeSet::new();
         for (key, value) in entries {
             let ((value, _), mut needs) = self.tracked(|it| it.expression(scope, value))?;
-            let key = X::Property(Box::new(X::Slot(of)), Arc::from(key.as_str()));
+            let key = X::Property(Box::new(X::Slot(of)), self.stored_key(key));
             let condition = X::Compare(Box::new(key), vec![(Compare::Equal, value)]);
             if filter_of.is_some() {
                 all_needs.extend(needs);

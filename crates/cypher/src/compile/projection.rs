@@ -506,7 +506,7 @@ impl Compiler<'_> {
         let kind = match part.steps.first() {
             None => {
                 let label = part.start.labels.first();
-                let label = label.map(|it| (Arc::from(it.as_str()), self.graph.label(it)));
+                let label = label.map(|it| (Arc::from(it.as_str()), self.label(it)));
                 OpKind::CountNodes { label, slots }
             }
             Some((rel, _)) => OpKind::CountRels {
@@ -522,7 +522,7 @@ impl Compiler<'_> {
 fn copy(it: &X) -> Option<X> {
     match it {
         X::Const(value) => Some(X::Const(value.clone())),
-        X::Param(name) => Some(X::Param(Arc::clone(name))),
+        X::Param(name, value) => Some(X::Param(Arc::clone(name), value.clone())),
         _ => None,
     }
 }

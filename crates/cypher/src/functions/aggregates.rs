@@ -4,7 +4,7 @@ use crate::compile::types::Ty;
 use crate::error::{Class, Error, Result};
 use crate::run::{Context, Held};
 use crate::temporal::Duration;
-use crate::value::{Key, Value};
+use crate::value::{Fast, Key, Value};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
@@ -63,13 +63,19 @@ impl Aggregate {
     }
 }
 
-/// The state of one group.
+/// The state of one group. There may be many groups, so it is small: what few aggregates need is apart.
 pub(crate) struct State {
     function: Aggregate,
-    seen: Option<HashSet<Key>>,
     n: i64,
     sum: Sum,
-    best: Option<Value>,
+    best: Value,
+    more: Option<Box<More>>,
+}
+
+/// What only some aggregates need.
+#[derive(Default)]
+struct More {
+    seen: Option<HashSet<Key, Fast>>,
     items: Vec<Value>,
     numbers: Vec<f64>,
     /// The requested percentile.
@@ -79,20 +85,32 @@ pub(crate) struct State {
 enum Sum {
     Int(i64),
     Float(f64),
-    Duration(Duration),
+    Duration(Box<Duration>),
 }
 
 impl State {
     pub(crate) fn new(function: Aggregate, distinct: bool) -> Self {
+        let is_small = !distinct
+            && matches!(
+                function,
+                Aggregate::Count
+                    | Aggregate::Sum
+                    | Aggregate::Avg
+                    | Aggregate::Min
+                    | Aggregate::Max
+            );
+        let more = (!is_small).then(|| {
+            Box::new(More {
+                seen: distinct.then(HashSet::default),
+                ..More::default()
+            })
+        });
         Self {
             function,
-            seen: distinct.then(HashSet::new),
             n: 0,
             sum: Sum::Int(0),
-            best: None,
-            items: Vec::new(),
-            numbers: Vec::new(),
-            wanted: None,
+            best: Value::Null,
+            more,
         }
     }
 
@@ -103,36 +121,50 @@ impl State {
         second: Option<Value>,
         held: &mut Held<'_>,
     ) -> Result<()> {
-        if let Some(seen) = &mut self.seen {
+        if let Some(seen) = self.more.as_mut().and_then(|it| it.seen.as_mut()) {
+            let n_bytes = value.n_bytes();
             if !seen.insert(Key(value.clone())) {
                 return Ok(());
             }
-            held.add(value.n_bytes() * 2)?;
+            held.add(n_bytes * 2)?;
         }
         self.n += 1;
         match self.function {
             Aggregate::Count => {}
-            Aggregate::Collect => {
-                held.add(value.n_bytes())?;
-                self.items.push(value);
-            }
             Aggregate::Sum | Aggregate::Avg => self.add_to_sum(&value)?,
             Aggregate::Min => self.keep(value, Ordering::Less),
             Aggregate::Max => self.keep(value, Ordering::Greater),
-            Aggregate::PercentileCont | Aggregate::PercentileDisc => {
-                held.add(value.n_bytes() + 8)?;
-                self.numbers.push(self.number(&value)?);
-                self.items.push(value);
-                if let (None, Some(second)) = (self.wanted, second) {
-                    self.wanted = Some(percentile(&second)?);
-                }
-            }
-            Aggregate::StDev | Aggregate::StDevP => {
-                held.add(8)?;
-                self.numbers.push(self.number(&value)?);
-            }
+            Aggregate::Collect
+            | Aggregate::PercentileCont
+            | Aggregate::PercentileDisc
+            | Aggregate::StDev
+            | Aggregate::StDevP => self.gather(value, second, held)?,
         }
         Ok(())
+    }
+
+    fn gather(&mut self, value: Value, second: Option<Value>, held: &mut Held<'_>) -> Result<()> {
+        held.add(value.n_bytes() + 8)?;
+        let number = match self.function {
+            Aggregate::Collect => None,
+            _ => Some(self.number(&value)?),
+        };
+        let Some(more) = &mut self.more else {
+            return Ok(());
+        };
+        more.numbers.extend(number);
+        if !matches!(self.function, Aggregate::StDev | Aggregate::StDevP) {
+            more.items.push(value);
+        }
+        if let (None, Some(second)) = (more.wanted, second) {
+            more.wanted = Some(percentile(&second)?);
+        }
+        Ok(())
+    }
+
+    /// Whether only the number of rows counts that have a value.
+    pub(crate) fn is_plain_count(&self) -> bool {
+        self.function == Aggregate::Count && self.more.is_none()
     }
 
     pub(crate) fn add_row(&mut self) {
@@ -140,12 +172,8 @@ impl State {
     }
 
     fn keep(&mut self, value: Value, wanted: Ordering) {
-        let better = self
-            .best
-            .as_ref()
-            .is_none_or(|it| value.order(it) == wanted);
-        if better {
-            self.best = Some(value);
+        if self.best.is_null() || value.order(&self.best) == wanted {
+            self.best = value;
         }
     }
 
@@ -175,8 +203,8 @@ impl State {
             (Sum::Int(sum), Value::Float(it)) => Sum::Float(*sum as f64 + it),
             (Sum::Float(sum), Value::Int(it)) => Sum::Float(sum + *it as f64),
             (Sum::Float(sum), Value::Float(it)) => Sum::Float(sum + it),
-            (Sum::Int(0), Value::Duration(it)) => Sum::Duration(*it),
-            (Sum::Duration(sum), Value::Duration(it)) => Sum::Duration(sum.plus(*it)?),
+            (Sum::Int(0), Value::Duration(it)) => Sum::Duration(Box::new(*it)),
+            (Sum::Duration(sum), Value::Duration(it)) => Sum::Duration(Box::new(sum.plus(*it)?)),
             (_, other) => {
                 let message = format!(
                     "`{}` expects numbers or durations, found {}",
@@ -189,16 +217,17 @@ impl State {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, context: &Context<'_>) -> Result<Value> {
+    pub(crate) fn finish(self, context: &Context<'_>) -> Result<Value> {
         let n = self.n as f64;
+        let mut more = self.more.map(|it| *it).unwrap_or_default();
         Ok(match self.function {
             Aggregate::Count => Value::Int(self.n),
-            Aggregate::Collect => context.list(self.items)?,
-            Aggregate::Min | Aggregate::Max => self.best.unwrap_or_default(),
+            Aggregate::Collect => context.list(more.items)?,
+            Aggregate::Min | Aggregate::Max => self.best,
             Aggregate::Sum => match self.sum {
                 Sum::Int(it) => Value::Int(it),
                 Sum::Float(it) => Value::Float(it),
-                Sum::Duration(it) => Value::Duration(it),
+                Sum::Duration(it) => Value::Duration(*it),
             },
             Aggregate::Avg if self.n == 0 => Value::Null,
             Aggregate::Avg => match self.sum {
@@ -207,8 +236,8 @@ impl State {
                 Sum::Duration(it) => Value::Duration(it.scaled(1.0 / n)?),
             },
             Aggregate::StDev | Aggregate::StDevP => {
-                let mean = self.numbers.iter().sum::<f64>() / n;
-                let squares: f64 = self.numbers.iter().map(|it| (it - mean).powi(2)).sum();
+                let mean = more.numbers.iter().sum::<f64>() / n;
+                let squares: f64 = more.numbers.iter().map(|it| (it - mean).powi(2)).sum();
                 let divisor = if self.function == Aggregate::StDev {
                     n - 1.0
                 } else {
@@ -221,16 +250,16 @@ impl State {
                 })
             }
             Aggregate::PercentileDisc => {
-                self.items.sort_by(Value::order);
-                let wanted = self.wanted.unwrap_or(0.0);
+                more.items.sort_by(Value::order);
+                let wanted = more.wanted.unwrap_or(0.0);
                 let place = (wanted * n).ceil().max(1.0) as usize - 1;
-                self.items.get(place).cloned().unwrap_or_default()
+                more.items.get(place).cloned().unwrap_or_default()
             }
             Aggregate::PercentileCont => {
-                self.numbers.sort_by(f64::total_cmp);
-                let wanted = self.wanted.unwrap_or(0.0);
+                more.numbers.sort_by(f64::total_cmp);
+                let wanted = more.wanted.unwrap_or(0.0);
                 let place = wanted * (n - 1.0).max(0.0);
-                let at = |place: f64| self.numbers.get(place as usize).copied();
+                let at = |place: f64| more.numbers.get(place as usize).copied();
                 match (at(place.floor()), at(place.ceil())) {
                     (Some(low), Some(high)) => {
                         Value::Float(low + (high - low) * (place - place.floor()))

@@ -228,9 +228,9 @@ impl Printer<'_> {
     fn expression(&self, it: &X) -> String {
         match it {
             X::Const(value) => value.to_string(),
-            X::Param(name) => format!("${name}"),
+            X::Param(name, _) => format!("${name}"),
             X::Slot(slot) => self.name(*slot),
-            X::Property(of, key) => format!("{}.{key}", self.expression(of)),
+            X::Property(of, key) => format!("{}.{}", self.expression(of), key.name),
             X::HasLabels(of, labels) => {
                 let labels: Vec<&str> = labels.iter().map(|it| &*it.0).collect();
                 format!("{}:{}", self.expression(of), labels.join(":"))

@@ -17,13 +17,22 @@ use std::sync::Arc;
 /// A place in the row.
 pub(crate) type Slot = usize;
 
+/// The name of a property.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: Arc<str>,
+    /// Its number, if the graph has one.
+    pub(crate) number: Option<Token>,
+}
+
 /// An expression.
 #[derive(Debug)]
 pub(crate) enum X {
     Const(Value),
-    Param(Arc<str>),
+    /// A parameter, and its value if it is given.
+    Param(Arc<str>, Option<Value>),
     Slot(Slot),
-    Property(Box<X>, Arc<str>),
+    Property(Box<X>, Key),
     Index(Box<X>, Box<X>),
     Slice(Box<X>, Option<Box<X>>, Option<Box<X>>),
     /// A label that no node has is none.

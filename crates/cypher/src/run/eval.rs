@@ -4,9 +4,10 @@ use super::{Context, Flow, Row};
 use crate::ast::{Arith, Compare, Junction, Quantifier, TextTest};
 use crate::error::{Class, Error, Result};
 use crate::graph::Token;
-use crate::plan::{Case, ListComprehension, MapEntry, Op, Reduce, X};
+use crate::plan::{Case, Key, ListComprehension, MapEntry, Op, Reduce, X};
 use crate::temporal;
 use crate::value::{Comparison, Value};
+use memchr::memmem::Finder;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,17 +15,25 @@ use std::sync::Arc;
 /// How large a compiled regular expression may be.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
+#[inline(never)]
+fn parameter(name: &str, value: Option<&Value>) -> Result<Value> {
+    value.cloned().ok_or_else(|| {
+        let message = format!("the parameter `${name}` is not given");
+        Error::run(Class::ParameterMissing, "MissingParameter", message)
+    })
+}
+
 impl Context<'_> {
     /// The value of an expression. Small cases stand here, so that the stack of deep expressions stays small.
     pub(crate) fn eval(&self, it: &X, row: &mut Row) -> Result<Value> {
         match it {
             X::Const(value) => Ok(value.clone()),
             X::Slot(slot) => Ok(row[*slot].clone()),
-            X::Param(name) => self.parameter(name),
+            X::Param(name, value) => parameter(name, value.as_ref()),
             X::Property(of, key) => self.property(of, key, row),
             X::Compare(first, rest) => self.comparisons(first, rest, row),
             X::HasLabels(of, labels) => self.has_labels(of, labels, row),
-            X::Junction(kind, operands) => self.junction(*kind, operands, row),
+            X::Junction(kind, operands) => Ok(self.junction(*kind, operands, row)?.into()),
             X::Not(of) => self.not(of, row),
             X::IsNull(of, negated) => Ok(Value::Bool(self.eval(of, row)?.is_null() != *negated)),
             X::Arith(first, rest) => self.arithmetic(first, rest, row),
@@ -59,14 +68,6 @@ impl Context<'_> {
     }
 
     #[inline(never)]
-    fn parameter(&self, name: &str) -> Result<Value> {
-        self.parameters.get(name).cloned().ok_or_else(|| {
-            let message = format!("the parameter `${name}` is not given");
-            Error::run(Class::ParameterMissing, "MissingParameter", message)
-        })
-    }
-
-    #[inline(never)]
     fn eval_map(&self, entries: &[(Arc<str>, X)], row: &mut Row) -> Result<Value> {
         let mut map = BTreeMap::new();
         for (key, value) in entries {
@@ -76,13 +77,36 @@ impl Context<'_> {
     }
 
     #[inline(never)]
-    fn property(&self, of: &X, key: &Arc<str>, row: &mut Row) -> Result<Value> {
+    fn property(&self, of: &X, key: &Key, row: &mut Row) -> Result<Value> {
         // A node is not copied to look at it.
         if let X::Slot(slot) = of {
-            return self.property_of(&row[*slot], key);
+            let of = &row[*slot];
+            if let (Value::Node(node), Some(number)) = (of, key.number)
+                && let Some(value) = self.graph.node_value(*node, number)
+            {
+                return Ok(value.clone());
+            }
+            return self.property_of(of, &key.name);
         }
         let of = self.eval(of, row)?;
-        self.property_of(&of, key)
+        self.property_of(&of, &key.name)
+    }
+
+    /// The value of a simple expression where it lies, so that looking at it copies nothing.
+    fn peek<'r>(&'r self, it: &'r X, row: &'r Row) -> Option<&'r Value> {
+        match it {
+            X::Const(value) => Some(value),
+            X::Slot(slot) => Some(&row[*slot]),
+            X::Param(_, value) => value.as_ref(),
+            X::Property(of, key) => {
+                let X::Slot(slot) = **of else { return None };
+                match (&row[slot], key.number) {
+                    (Value::Node(node), Some(number)) => self.graph.node_value(*node, number),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
     }
 
     fn property_of(&self, of: &Value, key: &str) -> Result<Value> {
@@ -119,7 +143,11 @@ impl Context<'_> {
         labels: &[(Arc<str>, Option<Token>)],
         row: &mut Row,
     ) -> Result<Value> {
-        match self.eval(of, row)? {
+        let node = match of {
+            X::Slot(slot) => row[*slot].clone(),
+            other => self.eval(other, row)?,
+        };
+        match node {
             Value::Null => Ok(Value::Null),
             Value::Node(node) => {
                 for (_, token) in labels {
@@ -144,8 +172,30 @@ impl Context<'_> {
         }
     }
 
-    fn truth(&self, it: &X, row: &mut Row) -> Result<Option<bool>> {
-        match self.eval(it, row)? {
+    /// Whether a condition is true; none if that is not known.
+    pub(super) fn truth(&self, it: &X, row: &mut Row) -> Result<Option<bool>> {
+        let value = match it {
+            X::Compare(first, rest) => {
+                if let [(sign, second)] = &rest[..]
+                    && let (Some(left), Some(right)) =
+                        (self.peek(first, row), self.peek(second, row))
+                {
+                    self.steps((left.n_bytes() + right.n_bytes()) >> 8)?;
+                    return Ok(compare(*sign, left, right));
+                }
+                self.comparisons(first, rest, row)?
+            }
+            X::TextTest(test, left, right) => {
+                let (left, right) = (self.peek(left, row), self.peek(right, row));
+                match (left, right) {
+                    (Some(left), Some(right)) => self.test_text(*test, left, right)?,
+                    _ => self.eval(it, row)?,
+                }
+            }
+            X::Junction(kind, operands) => return self.junction(*kind, operands, row),
+            other => self.eval(other, row)?,
+        };
+        match value {
             Value::Bool(it) => Ok(Some(it)),
             Value::Null => Ok(None),
             other => {
@@ -161,19 +211,19 @@ impl Context<'_> {
     }
 
     #[inline(never)]
-    fn junction(&self, kind: Junction, operands: &[X], row: &mut Row) -> Result<Value> {
+    fn junction(&self, kind: Junction, operands: &[X], row: &mut Row) -> Result<Option<bool>> {
         let mut all = Some(kind == Junction::And);
         for (idx, operand) in operands.iter().enumerate() {
             let it = self.truth(operand, row)?;
             all = match kind {
-                Junction::And if it == Some(false) => return Ok(Value::Bool(false)),
-                Junction::Or if it == Some(true) => return Ok(Value::Bool(true)),
+                Junction::And if it == Some(false) => return Ok(Some(false)),
+                Junction::Or if it == Some(true) => return Ok(Some(true)),
                 Junction::Xor if idx == 0 => it,
                 Junction::Xor => all.zip(it).map(|(a, b)| a != b),
                 Junction::And | Junction::Or => all.zip(it).map(|(all, _)| all),
             };
         }
-        Ok(all.into())
+        Ok(all)
     }
 
     #[inline(never)]
@@ -225,17 +275,37 @@ impl Context<'_> {
     fn text_test(&self, test: TextTest, left: &X, right: &X, row: &mut Row) -> Result<Value> {
         let left = self.eval(left, row)?;
         let right = self.eval(right, row)?;
+        self.test_text(test, &left, &right)
+    }
+
+    fn test_text(&self, test: TextTest, left: &Value, right: &Value) -> Result<Value> {
         // What is no text has no parts: the test is not known.
-        let (Value::Str(left), Value::Str(right)) = (&left, &right) else {
+        let (Value::Str(left), Value::Str(right)) = (left, right) else {
             return Ok(Value::Null);
         };
         self.steps(left.len() as u64 >> 8)?;
         Ok(Value::Bool(match test {
             TextTest::StartsWith => left.starts_with(&**right),
             TextTest::EndsWith => left.ends_with(&**right),
-            TextTest::Contains => left.contains(&**right),
+            TextTest::Contains => self.contains(left, right),
             TextTest::Matches => return self.matches(left, right),
         }))
+    }
+
+    /// The same text is often looked for in many others: from the second on, what is prepared for it is kept.
+    fn contains(&self, text: &str, part: &Arc<str>) -> bool {
+        let mut last = self.finder.borrow_mut();
+        match &mut *last {
+            Some((known, finder)) if Arc::ptr_eq(known, part) => {
+                let finder =
+                    finder.get_or_insert_with(|| Finder::new(part.as_bytes()).into_owned());
+                finder.find(text.as_bytes()).is_some()
+            }
+            other => {
+                *other = Some((Arc::clone(part), None));
+                text.contains(&**part)
+            }
+        }
     }
 
     fn matches(&self, text: &str, pattern: &Arc<str>) -> Result<Value> {

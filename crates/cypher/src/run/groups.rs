@@ -3,8 +3,9 @@
 use super::{Context, Flow, Held, Next, Row};
 use crate::error::Result;
 use crate::functions::State;
+use crate::graph::NodeId;
 use crate::plan::{Aggregation, Op, Slot, Sort, X};
-use crate::value::{Key, Value};
+use crate::value::{Fast, Key, Value};
 use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -13,6 +14,77 @@ use std::collections::{HashMap, HashSet};
 struct Waiting {
     keys: Vec<Value>,
     values: Vec<Value>,
+}
+
+/// The one slot that all keys are about, if they are it or its properties.
+fn subject(keys: &[(Slot, X)]) -> Option<Slot> {
+    let slot = |it: &X| match it {
+        X::Slot(slot) => Some(*slot),
+        X::Property(of, _) => match **of {
+            X::Slot(slot) => Some(slot),
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut slots = keys.iter().map(|it| slot(&it.1));
+    let first = slots.next()??;
+    slots.all(|it| it == Some(first)).then_some(first)
+}
+
+/// Groups by their keys, in the order in which they were first seen.
+struct Groups {
+    n_keys: usize,
+    hash: Fast,
+    /// The first group of a hash.
+    places: HashMap<u64, usize, Fast>,
+    /// For each group the next one of the same hash.
+    others: Vec<Option<usize>>,
+    /// The keys of all groups, one after another.
+    keys: Vec<Value>,
+    /// The group that was asked for last: rows of one group often follow one another.
+    last: usize,
+}
+
+impl Groups {
+    fn keys_of(&self, group: usize) -> &[Value] {
+        let first = group * self.n_keys;
+        self.keys
+            .get(first..first + self.n_keys)
+            .unwrap_or_default()
+    }
+
+    fn is(&self, group: usize, keys: &[Value]) -> bool {
+        let own = self.keys_of(group).iter();
+        own.zip(keys).all(|(own, it)| own.equivalent(it))
+    }
+
+    /// The group of these keys, and whether it is a new one.
+    fn find(&mut self, keys: &[Value]) -> (usize, bool) {
+        if self.last < self.others.len() && self.is(self.last, keys) {
+            return (self.last, false);
+        }
+        let hash = self.hash.of(keys);
+        let new = self.others.len();
+        let mut at = match self.places.entry(hash) {
+            Entry::Occupied(it) => *it.get(),
+            Entry::Vacant(it) => *it.insert(new),
+        };
+        while at != new {
+            if self.is(at, keys) {
+                self.last = at;
+                return (at, false);
+            }
+            at = match self.others.get_mut(at) {
+                Some(Some(next)) => *next,
+                Some(none) => *none.insert(new),
+                None => new,
+            };
+        }
+        self.others.push(None);
+        self.keys.extend_from_slice(keys);
+        self.last = new;
+        (new, true)
+    }
 }
 
 impl Context<'_> {
@@ -25,44 +97,67 @@ impl Context<'_> {
         row: &mut Row,
         next: Next<'_>,
     ) -> Result<Flow> {
-        let mut places: HashMap<Vec<Key>, usize> = HashMap::new();
-        let mut groups: Vec<Vec<State>> = Vec::new();
+        let mut groups = Groups {
+            n_keys: keys.len(),
+            hash: Fast::default(),
+            places: HashMap::default(),
+            others: Vec::new(),
+            keys: Vec::new(),
+            last: 0,
+        };
+        let n_states = aggregations.len();
+        let mut states: Vec<State> = Vec::new();
         let mut held = self.hold();
-        let fresh = || -> Vec<State> {
+        let fresh = || {
             let states = aggregations.iter();
-            states
-                .map(|state| State::new(state.function, state.distinct))
-                .collect()
+            states.map(|state| State::new(state.function, state.distinct))
         };
         if keys.is_empty() {
-            groups.push(fresh());
+            states.extend(fresh());
         }
+        let mut key: Vec<Value> = Vec::with_capacity(keys.len());
+        // Rows of one node follow one another, and keys that are only about it are the same for all of them.
+        let subject = subject(keys);
+        let mut last: Option<(NodeId, usize)> = None;
         self.run(input, row, &mut |row| {
             self.steps(1)?;
-            let place = if keys.is_empty() {
-                0
-            } else {
-                let mut key = Vec::with_capacity(keys.len());
+            let mut place = 0;
+            let node = subject.and_then(|it| match &row[it] {
+                Value::Node(node) => Some(*node),
+                _ => None,
+            });
+            if let (Some((known, group)), Some(node)) = (last, node)
+                && known == node
+            {
+                place = group * n_states;
+            } else if !keys.is_empty() {
+                key.clear();
                 for (_, it) in keys {
-                    key.push(Key(self.eval(it, row)?));
+                    key.push(self.eval(it, row)?);
                 }
-                match places.entry(key) {
-                    Entry::Occupied(it) => *it.get(),
-                    Entry::Vacant(it) => {
-                        let n_bytes: u64 = it.key().iter().map(|it| it.0.n_bytes()).sum();
-                        held.add(n_bytes + 64 + 160 * aggregations.len() as u64)?;
-                        groups.push(fresh());
-                        *it.insert(groups.len() - 1)
-                    }
+                let (found, is_new) = groups.find(&key);
+                if is_new {
+                    let n_bytes: u64 = key.iter().map(Value::n_bytes).sum();
+                    held.add(n_bytes + 64 + 160 * n_states as u64)?;
+                    states.extend(fresh());
                 }
-            };
-            let Some(states) = groups.get_mut(place) else {
-                return Ok(Flow::Continue);
-            };
+                place = found * n_states;
+                last = node.map(|it| (it, found));
+            }
+            let states = states.get_mut(place..).unwrap_or_default();
             for (aggregation, state) in aggregations.iter().zip(states) {
-                let Some(argument) = &aggregation.argument else {
-                    state.add_row();
-                    continue;
+                let argument = match &aggregation.argument {
+                    None => {
+                        state.add_row();
+                        continue;
+                    }
+                    Some(X::Slot(slot)) if state.is_plain_count() => {
+                        if !row[*slot].is_null() {
+                            state.add_row();
+                        }
+                        continue;
+                    }
+                    Some(argument) => argument,
                 };
                 let value = self.eval(argument, row)?;
                 let second = match &aggregation.second {
@@ -75,18 +170,18 @@ impl Context<'_> {
             }
             Ok(Flow::Continue)
         })?;
-        let mut ordered: Vec<Option<Vec<Key>>> = groups.iter().map(|_| None).collect();
-        for (key, place) in places {
-            if let Some(it) = ordered.get_mut(place) {
-                *it = Some(key);
-            }
-        }
-        for (key, states) in ordered.into_iter().zip(groups) {
+        let n_groups = if keys.is_empty() {
+            1
+        } else {
+            groups.others.len()
+        };
+        let mut states = states.into_iter();
+        for group in 0..n_groups {
             self.steps(1)?;
-            for ((slot, _), value) in keys.iter().zip(key.unwrap_or_default()) {
-                row[*slot] = value.0;
+            for ((slot, _), value) in keys.iter().zip(groups.keys_of(group)) {
+                row[*slot] = value.clone();
             }
-            for (aggregation, state) in aggregations.iter().zip(states) {
+            for (aggregation, state) in aggregations.iter().zip(states.by_ref().take(n_states)) {
                 row[aggregation.slot] = state.finish(self)?;
             }
             if next(row)? == Flow::Stop {
@@ -98,7 +193,7 @@ impl Context<'_> {
 
     pub(super) fn is_new(
         &self,
-        seen: &mut HashSet<Vec<Key>>,
+        seen: &mut HashSet<Vec<Key>, Fast>,
         held: &mut Held<'_>,
         slots: &[Slot],
         row: &Row,
@@ -121,7 +216,7 @@ impl Context<'_> {
         row: &mut Row,
         next: Next<'_>,
     ) -> Result<Flow> {
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         let mut held = self.hold();
         self.run(input, row, &mut |row| {
             if self.is_new(&mut seen, &mut held, slots, row)? {
@@ -153,8 +248,8 @@ impl Context<'_> {
         if wanted == Some(0) {
             return Ok(Flow::Continue);
         }
-        let compare = |a: &Waiting, b: &Waiting| -> Ordering {
-            for ((a, b), (_, descending)) in a.keys.iter().zip(&b.keys).zip(&sort.keys) {
+        let compare_keys = |a: &[Value], b: &[Value]| -> Ordering {
+            for ((a, b), (_, descending)) in a.iter().zip(b).zip(&sort.keys) {
                 let order = a.order(b);
                 if order.is_ne() {
                     return if *descending { order.reverse() } else { order };
@@ -162,28 +257,30 @@ impl Context<'_> {
             }
             Ordering::Equal
         };
+        let compare = |a: &Waiting, b: &Waiting| compare_keys(&a.keys, &b.keys);
         let mut waiting: Vec<Waiting> = Vec::new();
         let mut held = self.hold();
         let mut is_cut = false;
+        let mut keys: Vec<Value> = Vec::with_capacity(sort.keys.len());
         self.run(input, row, &mut |row| {
             self.steps(1)?;
-            let mut keys = Vec::with_capacity(sort.keys.len());
+            keys.clear();
             for (key, _) in &sort.keys {
                 keys.push(self.eval(key, row)?);
             }
+            // After the first cut, the last that is kept stands at its place: what comes after it is not wanted.
+            if let (true, Some(wanted)) = (is_cut, wanted) {
+                let last = wanted.checked_sub(1).and_then(|it| waiting.get(it));
+                if last.is_some_and(|last| compare_keys(&keys, &last.keys).is_ge()) {
+                    return Ok(Flow::Continue);
+                }
+            }
             let it = Waiting {
-                keys,
+                keys: std::mem::replace(&mut keys, Vec::with_capacity(sort.keys.len())),
                 values: sort.slots.iter().map(|it| row[*it].clone()).collect(),
             };
             let values = it.keys.iter().chain(&it.values);
             let own = 48 + values.map(Value::n_bytes).sum::<u64>();
-            // After the first cut, the last that is kept stands at its place: what comes after it is not wanted.
-            if let (true, Some(wanted)) = (is_cut, wanted) {
-                let last = wanted.checked_sub(1).and_then(|it| waiting.get(it));
-                if last.is_some_and(|last| compare(&it, last).is_ge()) {
-                    return Ok(Flow::Continue);
-                }
-            }
             held.add(own)?;
             waiting.push(it);
             if let Some(wanted) = wanted

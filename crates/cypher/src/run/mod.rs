@@ -15,7 +15,8 @@ use crate::error::{Class, Error, Result};
 use crate::graph::{Graph, NodeId, Procedures, Rel, Token};
 use crate::plan::{Op, OpKind, PathStep, Slot, X};
 use crate::temporal::{Moment, Zone};
-use crate::value::{Key, Path, Value, too_large};
+use crate::value::{Fast, Key, Path, Value, too_large};
+use memchr::memmem::Finder;
 use regex::Regex;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -38,7 +39,6 @@ const BATCH: usize = 256;
 pub(crate) struct Context<'a> {
     pub(crate) graph: &'a dyn Graph,
     pub(crate) procedures: &'a dyn Procedures,
-    pub(crate) parameters: &'a BTreeMap<String, Value>,
     pub(crate) now: Moment,
     pub(crate) zone: Zone,
     pub(crate) budget: &'a Budget<'a>,
@@ -46,6 +46,7 @@ pub(crate) struct Context<'a> {
     /// Rows by operator, under `PROFILE`.
     pub(crate) counts: Option<RefCell<Vec<u64>>>,
     pub(crate) regex: RefCell<Option<(Arc<str>, Regex)>>,
+    pub(crate) finder: RefCell<Option<(Arc<str>, Option<Finder<'static>>)>>,
 }
 
 /// Bytes that are given back when the holder is done.
@@ -354,14 +355,7 @@ impl<'a> Context<'a> {
 
     /// Whether a condition is true; null is not.
     fn holds(&self, condition: &X, row: &mut Row) -> Result<bool> {
-        match self.eval(condition, row)? {
-            Value::Bool(it) => Ok(it),
-            Value::Null => Ok(false),
-            other => {
-                let message = format!("expected a condition, found {}", other.type_name());
-                Err(Error::type_error(message))
-            }
-        }
+        Ok(self.truth(condition, row)? == Some(true))
     }
 
     #[inline(never)]
@@ -589,7 +583,7 @@ impl<'a> Context<'a> {
         row: &mut Row,
         next: Next<'_>,
     ) -> Result<Flow> {
-        let mut seen: HashSet<Vec<Key>> = HashSet::new();
+        let mut seen: HashSet<Vec<Key>, Fast> = HashSet::default();
         let mut held = self.hold();
         let mut stopped = false;
         for (op, from) in parts {
@@ -624,11 +618,11 @@ impl<'a> Context<'a> {
         row: &mut Row,
         next: Next<'_>,
     ) -> Result<Flow> {
-        let mut table: Option<HashMap<Key, Vec<NodeId>>> = None;
+        let mut table: Option<HashMap<Key, Vec<NodeId>, Fast>> = None;
         let mut held = self.hold();
         self.run(input, row, &mut |row| {
             if table.is_none() {
-                let mut built: HashMap<Key, Vec<NodeId>> = HashMap::new();
+                let mut built: HashMap<Key, Vec<NodeId>, Fast> = HashMap::default();
                 self.run(build, row, &mut |row| {
                     let key = self.eval(build_key, row)?;
                     if let (Value::Node(node), false) = (&row[slot], key.is_null()) {

@@ -5,7 +5,7 @@ use super::{Context, Flow, Next, Row};
 use crate::error::Result;
 use crate::graph::{Direction, NodeId, Rel};
 use crate::plan::{Far, Op, Shortest};
-use crate::value::{Path, Value};
+use crate::value::{Fast, Path, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ struct Side {
     /// The nodes at this depth.
     edge: Vec<NodeId>,
     /// How each node was reached: its depth, and the last relationships of all shortest ways.
-    reached: HashMap<NodeId, (u64, Vec<Rel>)>,
+    reached: HashMap<NodeId, (u64, Vec<Rel>), Fast>,
 }
 
 impl Side {
@@ -25,7 +25,7 @@ impl Side {
             direction,
             depth: 0,
             edge: vec![node],
-            reached: HashMap::from([(node, (0, Vec::new()))]),
+            reached: HashMap::from_iter([(node, (0, Vec::new()))]),
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::{List, Map, Value};
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// What `<` and its like know about two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,9 @@ impl Value {
     #[must_use]
     pub fn equivalent(&self, other: &Self) -> bool {
         match (self, other) {
+            (Self::Str(a), Self::Str(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Self::Node(a), Self::Node(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
             (Self::Duration(a), Self::Duration(b)) => a == b,
             (Self::List(a), Self::List(b)) => {
                 a.items.len() == b.items.len()
@@ -211,7 +215,7 @@ impl Hash for Key {
     }
 }
 
-fn hash<H: Hasher>(value: &Value, state: &mut H) {
+pub(super) fn hash<H: Hasher>(value: &Value, state: &mut H) {
     state.write_u8(value.rank());
     match value {
         Value::Null => {}

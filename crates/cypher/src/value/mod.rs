@@ -4,10 +4,12 @@
 //! a query cannot build in a few steps what takes forever to compare, print or drop: see [`Limits`].
 
 mod compare;
+mod fast;
 mod json;
 mod print;
 
 pub use compare::{Comparison, Key};
+pub(crate) use fast::Fast;
 
 use crate::error::{Error, Result};
 use crate::graph::{NodeId, Rel};

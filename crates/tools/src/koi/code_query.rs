@@ -92,6 +92,9 @@ pub struct Output {
     results: Vec<Map<String, Value>>,
     count: usize,
     columns: Vec<String>,
+    /// Names in the query that nothing has, and which were perhaps meant
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 /// Answers a call, whoever makes it.
@@ -111,8 +114,10 @@ pub fn answer(engine: &Engine, caller: &Caller, request: Request) -> Result<Outp
     };
     let found = engine.query(caller, &question).map_err(refusal)?;
     let columns = found.columns.clone();
+    let warnings = found.notes.clone();
     let results = found.objects();
     Ok(Output {
+        warnings,
         count: results.len(),
         results,
         columns,

@@ -399,3 +399,88 @@ fn koi_code_is_queried_with_named_columns() {
         assert_eq!(refusal.err().unwrap().status, 400, "{cypher}");
     }
 }
+
+#[test]
+fn a_name_that_nothing_has_is_told_with_the_one_that_was_meant() {
+    let fixture = stored();
+    let warnings = |cypher: &str| {
+        let reply = fixture.call("code_query", json!({ "cypher": cypher }));
+        assert!(!reply.is_error(), "{cypher}: {}", reply.text);
+        reply.to_json()["warnings"].clone()
+    };
+    for (cypher, expected) in [
+        (
+            "MATCH (p:Persson) RETURN p",
+            json!(["no node has the label `Persson`: did you mean `Person`?"]),
+        ),
+        (
+            "MATCH (p:Person)-[:HAS_TAGS]->(t) RETURN t",
+            json!(["no relationship has the type `HAS_TAGS`: did you mean `HAS_TAG`?"]),
+        ),
+        (
+            "MATCH (p:Person) WHERE p.nmae = 'Ann Lee' RETURN p",
+            json!(["nothing has a property `nmae`: did you mean `name`?"]),
+        ),
+        (
+            "MATCH (e:Event) RETURN e",
+            json!([
+                "no node has the label `Event`: events are listed by `CALL kenning.events() YIELD event, node`"
+            ]),
+        ),
+        (
+            "MATCH (p:Person {name: 'Ann Lee'}) RETURN p.name",
+            Value::Null,
+        ),
+        ("WITH {zebra: 1} AS m RETURN m.zebra, m.other", Value::Null),
+    ] {
+        assert_eq!(warnings(cypher), expected, "{cypher}");
+    }
+    let far = warnings("MATCH (n:Zebra) RETURN n");
+    let text = far[0].as_str().unwrap();
+    assert!(
+        text.starts_with("no node has the label `Zebra`: there are `"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_missing_parameter_says_how_to_give_it() {
+    let fixture = stored();
+    let reply = fixture.call("code_query", json!({ "cypher": "RETURN $x" }));
+    assert!(reply.is_error());
+    for part in ["`$x` is not given", "`parameters`", "`--param name=1`"] {
+        assert!(reply.text.contains(part), "{}", reply.text);
+    }
+}
+
+#[test]
+fn events_are_listed_with_the_nodes_that_they_changed() {
+    let fixture = stored();
+    let found = rows(
+        &fixture,
+        "CALL kenning.events() YIELD event, node MATCH (node:Memory) \
+         RETURN event.kind, node.text, event.at IS NOT NULL, event.seq > 0",
+    );
+    let text = json!("Ann Lee prefers tabs over spaces");
+    assert!(!found.is_empty());
+    for row in &found {
+        assert_eq!(row[1..], [text.clone(), json!(true), json!(true)]);
+    }
+    let kind = found[0][0].as_str().unwrap();
+    let by_kind = |kind: &str| {
+        let cypher = format!("CALL kenning.events('{kind}', 1000) YIELD event RETURN count(event)");
+        rows(&fixture, &cypher)[0][0].as_u64().unwrap()
+    };
+    assert!(by_kind(kind) >= 1);
+    assert_eq!(by_kind("NoSuchKind"), 0);
+    let past = json!({
+        "cypher": "CALL kenning.events() YIELD event RETURN count(event)",
+        "as_of": "2001-01-01T00:00:00Z",
+    });
+    assert_eq!(answered(&fixture, past), [[json!(0)]]);
+    let reply = fixture.call(
+        "code_query",
+        json!({ "cypher": "CALL kenning.events(null, 0) YIELD event RETURN event" }),
+    );
+    assert!(reply.text.contains("from 1 to 10000"), "{}", reply.text);
+}
