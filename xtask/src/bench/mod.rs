@@ -7,6 +7,7 @@
 mod audit;
 mod code;
 mod collection;
+mod cypher;
 mod fixture;
 mod graph;
 mod kiwi;
@@ -44,10 +45,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["wasm"] => optimized(options, || wasm::run(options)),
         ["kiwi"] => optimized(options, || kiwi::run(options)),
         ["code"] => code::run(options),
+        ["cypher"] => optimized(options, || cypher::run(options)),
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi or code"
+            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, code or cypher"
         ),
     }
 }
