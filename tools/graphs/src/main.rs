@@ -1,5 +1,9 @@
-//! Reads a graph from a folder, answers the queries that are there with graphdblite, and prints one JSON object: how
-//! long loading took, and of each query the rows and the milliseconds of each set of parameters.
+//! The queries of `xtask bench cypher`, answered by graphdblite.
+//!
+//! It reads a graph and the queries from a folder, and prints one JSON object: how long loading took, and of each query
+//! the rows and the milliseconds of each set of parameters. It knows nothing of Kenning.
+//!
+//! Its one invariant: only the query is timed, not the reading of its rows into JSON.
 
 use graphdblite::{Database, NodeId, Properties, Value};
 use serde_json::{Value as Json, json};

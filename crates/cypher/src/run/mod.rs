@@ -9,6 +9,7 @@ mod eval;
 mod expand;
 mod groups;
 mod shortest;
+mod texts;
 
 use crate::budget::Budget;
 use crate::error::{Class, Error, Result};
