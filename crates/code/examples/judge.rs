@@ -1,7 +1,7 @@
 //! How right the links are: `cargo run -p kenning-code --example judge -- DIR [--wrong N] [--only PREFIX]`
 //!
 //! Each folder of DIR is a case: `sources` has the sources, `truth.tsv` what somebody else says about their calls
-//! (`testing/code/README.md` tells how these are made). Cases that have one name before `@` are counted together.
+//! (`testing/code/README.md` tells how these are made), or `sites.tsv` the targets of single calls. Cases that have one name before `@` are counted together.
 //! Beside ours stands what "the first function of that name" would give.
 
 #![allow(clippy::print_stdout, reason = "its answer is what it prints")]
@@ -128,6 +128,45 @@ fn caller(sources: &[Source], from: &Place) -> Option<Spot> {
 }
 
 type Edges = BTreeMap<(Spot, Spot), (Vec<u32>, Origin, SymbolKind)>;
+
+/// Single calls that were graded: a path, a line and a name, and what is called there; nothing if it is outside.
+fn sites(text: &str) -> Vec<(String, u32, String, Vec<Spot>)> {
+    let site = |line: &str| {
+        let mut parts = line.split('\t');
+        let (path, at) = (parts.next()?.to_owned(), parts.next()?.parse().ok()?);
+        let name = parts.next()?.to_owned();
+        let targets = parts.next()?.split('|').filter_map(spot).collect();
+        Some((path, at, name, targets))
+    };
+    text.lines().filter_map(site).collect()
+}
+
+/// How right the edges are on the lines of graded calls.
+fn score_sites(
+    all: &[(String, u32, String, Vec<Spot>)],
+    edges: &Edges,
+    names: &HashMap<Spot, &str>,
+    wrong_max: usize,
+) -> Score {
+    let mut score = Score::default();
+    for (path, line, name, targets) in all {
+        score.truth += usize::from(!targets.is_empty());
+        let found: BTreeSet<&Spot> = edges
+            .iter()
+            .filter(|((from, to), (lines, _, _))| {
+                from.0 == *path && lines.contains(line) && names.get(to) == Some(&name.as_str())
+            })
+            .map(|it| &it.0.1)
+            .collect();
+        let right = found.iter().filter(|it| targets.contains(it)).count();
+        score.right += right.min(1);
+        score.wrong += found.len() - right;
+        if wrong_max > 0 && (found.len() > right || (right == 0 && !targets.is_empty())) {
+            println!("  {path}:{line} {name}: {found:?} in place of {targets:?}");
+        }
+    }
+    score
+}
 
 fn ours(sources: &[Source]) -> Edges {
     let project = Project::new(sources);
@@ -258,7 +297,9 @@ fn main() {
             .file_name()
             .map(|it| it.to_string_lossy().into_owned())
             .unwrap_or_default();
-        if !name.starts_with(&only) || !case.join("truth.tsv").exists() {
+        let graded = std::fs::read_to_string(case.join("sites.tsv")).ok();
+        let is_case = graded.is_some() || case.join("truth.tsv").exists();
+        if !name.starts_with(&only) || !is_case {
             continue;
         }
         let group = name.split('@').next().unwrap_or_default().to_owned();
@@ -272,8 +313,25 @@ fn main() {
         if wrong_max > 0 {
             println!("{name}");
         }
-        let found = score(&truth, &edges, &name, wrong_max);
-        let first = score(&truth, &first_of_name(&sources), &name, 0);
+        let firsts = first_of_name(&sources);
+        let (found, first) = match &graded {
+            Some(graded) => {
+                let graded = sites(graded);
+                let symbols = sources.iter().flat_map(|source| {
+                    let all = source.facts.symbols.iter();
+                    all.map(|it| ((source.path.clone(), it.line), it.name.as_str()))
+                });
+                let names = symbols.collect();
+                (
+                    score_sites(&graded, &edges, &names, wrong_max),
+                    score_sites(&graded, &firsts, &names, 0),
+                )
+            }
+            None => (
+                score(&truth, &edges, &name, wrong_max),
+                score(&truth, &firsts, &name, 0),
+            ),
+        };
         let entry = groups.entry(group).or_default();
         entry.0.add(found);
         entry.1.add(first);
