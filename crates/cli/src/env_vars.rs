@@ -76,6 +76,13 @@ env_vars! {
     /// Repositories, separated by commas, that an agent may register by scanning them: `owner/name` and
     /// `owner/*` at GitHub, or `https://host/owner/*`. Those beneath `KENNING_REPO_PATHS` may be always.
     REPO_ALLOW = "KENNING_REPO_ALLOW";
+    /// Tokens for private repositories, as `host=token` separated by commas. Each goes to its host only, and only when
+    /// that refuses to answer without; else the credential helpers of your git are asked.
+    REPO_TOKENS = "KENNING_REPO_TOKENS";
+    /// A token for private repositories at github.com, and no other host.
+    GITHUB_TOKEN = "GITHUB_TOKEN";
+    /// The same; `GITHUB_TOKEN` wins over it.
+    GH_TOKEN = "GH_TOKEN";
     /// A file with the certificates (PEM) that servers of repositories are trusted by, when not the
     /// system's.
     GIT_SSL_CAINFO = "GIT_SSL_CAINFO";

@@ -1,10 +1,14 @@
 //! A progress bar for long work.
 
+use crate::output;
 use indicatif::{ProgressBar, ProgressStyle};
 use kenning_engine::Caller;
 use std::io::IsTerminal;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often progress is told where no bar can be shown.
+const TELL: Duration = Duration::from_secs(10);
 
 /// A progress bar on standard error; invisible if that is not a terminal.
 pub(crate) fn bar(what: &'static str) -> ProgressBar {
@@ -22,7 +26,18 @@ pub(crate) fn bar(what: &'static str) -> ProgressBar {
 /// The caller, with its progress shown by the bar.
 pub(crate) fn watched(mut caller: Caller, bar: &ProgressBar) -> Caller {
     let bar = bar.clone();
+    let told = Mutex::new(Instant::now());
     caller.progress = Some(Arc::new(move |done, total: Option<f64>, what: &str| {
+        if bar.is_hidden() {
+            // Where there is no terminal, a line now and then.
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.elapsed() >= TELL {
+                *told = Instant::now();
+                let of = total.map(|it| format!(" of {it}")).unwrap_or_default();
+                output::remark(&format!("{what}: {done}{of}"));
+            }
+            return;
+        }
         #[expect(
             clippy::cast_sign_loss,
             clippy::cast_possible_truncation,

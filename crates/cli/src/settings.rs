@@ -148,7 +148,7 @@ impl Settings {
                 pooling: is_server(matches),
             },
             items: item_options(list("allow-root")),
-            repositories: repository_options()?,
+            repositories: repository_options(is_server(matches))?,
             mail: variable(env_vars::MAIL).map(|it| at_home(it.into())),
             space: space
                 .map_err(|it| Error::invalid(format!("`--space`: {it}")))?
@@ -328,8 +328,12 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Which repositories may be read.
-fn repository_options() -> Result<RepositoryOptions> {
+fn repository_options(is_server: bool) -> Result<RepositoryOptions> {
     let mut options = RepositoryOptions::default();
+    if !is_server {
+        // A person who waits decides how long; whoever ends the command goes on with the next one.
+        options.wait = Duration::from_secs(365 * 24 * 60 * 60);
+    }
     if let Some(paths) = variable(env_vars::REPO_PATHS) {
         let paths = std::env::split_paths(&paths).filter(|it| !it.as_os_str().is_empty());
         options.paths = paths.map(at_home).collect();

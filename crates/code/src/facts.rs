@@ -128,6 +128,8 @@ pub struct Param {
 pub enum Expr {
     /// A name.
     Name(String),
+    /// The first part of a path, which no variable hides: `a` of `a::b`.
+    Path(String),
     /// A member of something.
     Member(Box<Expr>, String),
     /// What a call gives.
@@ -232,6 +234,8 @@ pub struct Call {
     pub n_args: Option<u32>,
     /// Whether a member is only read (no values) or set (one): a call if it is a property with code.
     pub is_access: bool,
+    /// Whether it is not called here but passed on as a value: `map(parse)`.
+    pub is_value: bool,
 }
 
 /// A name that got a value or a type.
@@ -245,10 +249,43 @@ pub struct Binding {
     pub is_field: bool,
     /// Where.
     pub line: u32,
+    /// The last line of the statement: up to there its value is read, in which the name is still what it was.
+    pub line_end: u32,
+    /// The last line that it holds on, where blocks hide their names; else the largest number.
+    pub holds_until: u32,
     /// Its type, if one is written.
     pub ty: Option<Type>,
     /// Its value, if one is.
     pub value: Option<Expr>,
+}
+
+impl Binding {
+    /// Whether the name means this on a line.
+    pub(crate) fn holds_on(&self, line: u32) -> bool {
+        let is_begun = match line <= self.line_end {
+            // `let x = x()` calls another `x`.
+            true => {
+                line >= self.line && !self.value.as_ref().is_some_and(|it| it.names(&self.name))
+            }
+            false => true,
+        };
+        is_begun && line <= self.holds_until
+    }
+}
+
+impl Expr {
+    /// Whether it begins with a name.
+    fn names(&self, name: &str) -> bool {
+        match self {
+            Self::Name(it) => it == name,
+            Self::Member(of, _)
+            | Self::Call(of)
+            | Self::Element(of)
+            | Self::Pick(of, _)
+            | Self::Await(of) => of.names(name),
+            _ => false,
+        }
+    }
 }
 
 /// A type or a constant that is named, and not called.

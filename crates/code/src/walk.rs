@@ -5,6 +5,7 @@
 
 use crate::facts::{Binding, Call, Expr, Facts, Import, Param, Symbol, SymbolKind, Type, Use};
 use kenning_grammars::tree_sitter::{Node, Tree};
+use std::collections::HashSet;
 
 /// Expressions and types are read so deep; what is deeper is not known.
 pub(crate) const EXPR_DEPTH_MAX: usize = 24;
@@ -27,6 +28,8 @@ pub(crate) enum Enter {
     Skip,
     /// They stand in this symbol.
     Scope(u32),
+    /// They are visited in the same scope; names that get a value there hold up to the end of this node.
+    Block,
 }
 
 /// What the nodes of a language mean.
@@ -39,6 +42,12 @@ pub(crate) struct Walk<'a> {
     pub(crate) source: &'a str,
     pub(crate) facts: Facts,
     scopes: Vec<(u32, usize)>,
+    /// The last lines of the blocks that the walk stands in.
+    blocks: Vec<(u32, usize)>,
+    /// The last lines of the statement, and of the block, that the next names get their values in.
+    pub(crate) statement: Option<(u32, u32)>,
+    /// Names that the functions around have given values to.
+    bound: HashSet<(Option<u32>, String)>,
 }
 
 /// What a new symbol is made of.
@@ -59,6 +68,9 @@ impl<'a> Walk<'a> {
             source,
             facts: Facts::default(),
             scopes: Vec::new(),
+            blocks: Vec::new(),
+            statement: None,
+            bound: HashSet::new(),
         }
     }
 
@@ -87,6 +99,13 @@ impl<'a> Walk<'a> {
                     }
                     is_down
                 }
+                Enter::Block => {
+                    let is_down = cursor.goto_first_child();
+                    if is_down {
+                        self.blocks.push((line_end(node), depth));
+                    }
+                    is_down
+                }
             };
             if is_down {
                 depth += 1;
@@ -99,6 +118,9 @@ impl<'a> Walk<'a> {
                 depth -= 1;
                 if self.scopes.last().is_some_and(|it| it.1 == depth) {
                     self.scopes.pop();
+                }
+                if self.blocks.last().is_some_and(|it| it.1 == depth) {
+                    self.blocks.pop();
                 }
             }
         }
@@ -213,7 +235,43 @@ impl<'a> Walk<'a> {
             callee,
             n_args,
             is_access: false,
+            is_value: false,
         });
+    }
+
+    /// A name or a path that is passed on: if it is a function, whoever gets it may call it.
+    pub(crate) fn value(&mut self, node: Node<'_>, value: Expr) {
+        if self.facts.calls.len() >= FACTS_MAX {
+            return;
+        }
+        if let Expr::Name(name) = &value {
+            let is_param = |it: u32| {
+                let symbol = self.facts.symbols.get(it as usize);
+                symbol.is_some_and(|it| it.params.iter().any(|it| it.name == *name))
+            };
+            let mut scopes = self.scopes.iter().map(|it| it.0);
+            if scopes.any(|it| is_param(it) || self.bound.contains(&(Some(it), name.clone()))) {
+                return;
+            }
+        }
+        let scope = self.scope();
+        self.facts.calls.push(Call {
+            scope,
+            line: line(node),
+            callee: value,
+            n_args: None,
+            is_access: false,
+            is_value: true,
+        });
+    }
+
+    /// Names in a list of arguments that may be functions.
+    pub(crate) fn values(&mut self, list: Option<Node<'_>>, kinds: &[&str]) {
+        for child in list.map(named).unwrap_or_default() {
+            if kinds.contains(&child.kind()) {
+                self.value(child, Expr::Name(self.name(child)));
+            }
+        }
     }
 
     /// A member that is read or set.
@@ -228,6 +286,7 @@ impl<'a> Walk<'a> {
             callee: member,
             n_args: Some(u32::from(is_set)),
             is_access: true,
+            is_value: false,
         });
     }
 
@@ -263,6 +322,35 @@ impl<'a> Walk<'a> {
         self.bind_in(scope, false, at, name, ty, value);
     }
 
+    /// Names that get a value in a statement hold after it, up to the end of its block.
+    pub(crate) fn in_statement(&mut self, node: Node<'_>, bind: impl FnOnce(&mut Self)) {
+        let block = self.blocks.last().map_or(u32::MAX, |it| it.0);
+        self.statement = Some((line_end(node), block));
+        bind(self);
+        self.statement = None;
+    }
+
+    /// A name that a function has from its first line on.
+    pub(crate) fn bind_first(
+        &mut self,
+        of: u32,
+        line: u32,
+        name: String,
+        ty: Option<Type>,
+        value: Option<Expr>,
+    ) {
+        self.facts.bindings.push(Binding {
+            name,
+            scope: Some(of),
+            is_field: false,
+            line,
+            line_end: line,
+            holds_until: u32::MAX,
+            ty,
+            value,
+        });
+    }
+
     /// A field of a type.
     pub(crate) fn bind_field(
         &mut self,
@@ -288,11 +376,18 @@ impl<'a> Walk<'a> {
         if name.is_empty() || self.facts.bindings.len() >= FACTS_MAX {
             return;
         }
+        let block = self.blocks.last().map_or(u32::MAX, |it| it.0);
+        let (line_end, holds_until) = self.statement.unwrap_or((line(at), block));
+        if !is_field {
+            self.bound.insert((scope, name.clone()));
+        }
         self.facts.bindings.push(Binding {
             name,
             scope,
             is_field,
             line: line(at),
+            line_end,
+            holds_until,
             ty,
             value,
         });
@@ -340,6 +435,11 @@ impl<'a> Walk<'a> {
 /// The line of a node, from 1.
 pub(crate) fn line(node: Node<'_>) -> u32 {
     u32::try_from(node.start_position().row + 1).unwrap_or(u32::MAX)
+}
+
+/// The last line of a node, from 1.
+pub(crate) fn line_end(node: Node<'_>) -> u32 {
+    u32::try_from(node.end_position().row + 1).unwrap_or(u32::MAX)
 }
 
 pub(crate) fn name_of(text: &str) -> String {
@@ -442,14 +542,7 @@ pub(crate) fn bind_returns(
             if let Some(value) = node.named_child(0) {
                 n_returns += 1;
                 let value = expr(walk, value);
-                walk.facts.bindings.push(Binding {
-                    name: "return".to_owned(),
-                    scope: Some(n),
-                    is_field: false,
-                    line: line(node),
-                    ty: None,
-                    value: Some(value),
-                });
+                walk.bind_first(n, line(node), "return".to_owned(), None, Some(value));
             }
         } else if !is_function(node.kind()) || node == body {
             let kind = node.kind();

@@ -1,6 +1,6 @@
-//! Background work of a server: repositories that are due, and mail.
+//! Background work of a server: repositories that are due, the project's own code, and mail.
 //!
-//! One thread checks now and then. The store decides which process does the work, so any number of
+//! Two threads check now and then, the second one for the project. The store decides which process does the work, so any number of
 //! them may check.
 
 use crate::Engine;
@@ -12,10 +12,14 @@ use std::time::Duration;
 /// How often a server checks.
 pub const SENSORS_LOOK: Duration = Duration::from_secs(30);
 
-/// The thread that checks. Dropping it asks it to stop and does not wait.
+/// When a server first reads the code of its project: its first callers come before.
+const PROJECT_FIRST: Duration = Duration::from_secs(3);
+
+/// The threads that check. Dropping them asks them to stop and does not wait.
 pub struct Sensors {
     engine: Arc<Engine>,
     worker: Worker,
+    project: Worker,
 }
 
 impl Sensors {
@@ -33,17 +37,27 @@ impl Sensors {
                 })
             }
         };
+        let seen = Arc::clone(engine);
+        let project = match engine.kernel.is_read_only() {
+            true => Worker::idle(),
+            false => Worker::every("project", PROJECT_FIRST.min(look), look, move |_| {
+                seen.koi.scan_changed_project()
+            }),
+        };
         Self {
             engine: Arc::clone(engine),
             worker,
+            project,
         }
     }
 
     /// Stops, ends the work in progress, and waits at most this long. The next process continues.
     pub fn stop(self, patience: Duration) {
         self.worker.signal().stop();
+        self.project.signal().stop();
         self.engine.koi.cancel_scans();
         self.worker.stop(patience);
+        self.project.stop(patience);
     }
 }
 

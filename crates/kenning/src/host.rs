@@ -126,6 +126,7 @@ impl Host for Program {
         std::thread::spawn(move || drop(cleaning.clean_up()));
         let peers = board.engine().start_peer_sync();
         let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
+        let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
         let _hooks = answer_hooks(&board, settings);
         let server = Server::new(board, Principal::owner(settings.space.clone()));
         let served = run(1, async {
@@ -134,6 +135,7 @@ impl Host for Program {
             let served = stdio::serve_process(server, stop).await;
             served.map_err(|cause| Error::unavailable("the standard streams").because(cause))
         });
+        sensors.stop(PAGES_WAIT);
         pages.stop(PAGES_WAIT);
         peers.stop(PAGES_WAIT);
         // Whoever cleans up may still hold the engine, whose end would else wait for this.

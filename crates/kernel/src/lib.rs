@@ -292,6 +292,11 @@ impl Kernel {
         &*self.environment
     }
 
+    /// The same, for a thread of its own.
+    pub fn shared_environment(&self) -> Environment {
+        Arc::clone(&self.environment)
+    }
+
     /// The index of passages.
     pub fn searcher(&self) -> &Arc<Searcher> {
         &self.searcher

@@ -28,7 +28,7 @@ pub use mail::MailRead;
 pub use repositories::{
     CodeLink, CodeQuestion, CodeSymbol, ForgottenRepository, NewRepository, Registered,
     RepositoryFile, RepositoryOptions, RepositoryStatus, RepositoryView, ScanProgress, ScanResult,
-    Scanned, Watching,
+    Scanned, Skipped, Watching,
 };
 pub use web::{
     EvaluatedPage, ExtractedEntity, ExtractedRelation, IngestRequest, IngestedPage, Ingestion,
@@ -78,13 +78,14 @@ impl Koi {
     pub fn new(kernel: Arc<Kernel>, kg: Arc<Kg>, kiwi: Arc<Kiwi>, options: Options) -> Self {
         // Repositories and mail belong to the same space as the directories.
         let space = kernel.vault().space().clone();
+        let repositories = repositories::Repositories::new(options.repositories, &kernel);
         Self {
             kernel,
             kg,
             kiwi,
             entities: entities::Entities::default(),
             far: far::Far::default(),
-            repositories: repositories::Repositories::new(options.repositories, space.clone()),
+            repositories,
             mail: mail::Mail::new(options.mail, space),
             web: web::Web::new(options.web),
         }

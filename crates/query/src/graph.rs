@@ -16,6 +16,9 @@ use kenning_store::{Edge, Node};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
+/// Relationships of this type follow from a name alone: a pattern means them only where it names the type.
+const GUESSED: &str = "MAY_CALL";
+
 /// The label of tags, which are nodes here and properties in the store.
 const TAG: &str = "Tag";
 
@@ -412,9 +415,25 @@ impl Graph {
     }
 
     pub(crate) fn n_rels(&self, kind: Option<Token>) -> u64 {
-        kind.map_or(self.n_rels, |it| {
-            self.n_by_type.get(it.0 as usize).copied().unwrap_or(0)
-        })
+        let of = |it: Token| self.n_by_type.get(it.0 as usize).copied().unwrap_or(0);
+        match kind {
+            Some(kind) => of(kind),
+            None => self.n_rels - self.guesses().map_or(0, of),
+        }
+    }
+
+    /// The type of relationships that are only guessed.
+    fn guesses(&self) -> Option<Token> {
+        self.types.find(GUESSED).map(Token)
+    }
+
+    /// Whether relationships of a type are meant. Those that are guessed are only where their type is named.
+    fn is_asked(&self, kinds: &[Token]) -> impl Fn(Token) -> bool {
+        let guesses = self.guesses().filter(|_| kinds.is_empty());
+        move |kind| match kinds.is_empty() {
+            true => guesses != Some(kind),
+            false => kinds.contains(&kind),
+        }
     }
 
     /// Up to `n_max` nodes, in order.
@@ -495,7 +514,8 @@ impl Graph {
         let Some(entry) = self.entry(slot) else {
             return;
         };
-        let is_asked = |it: &&Neighbor| kinds.is_empty() || kinds.contains(&it.kind);
+        let is_asked = self.is_asked(kinds);
+        let is_asked = |it: &&Neighbor| is_asked(it.kind);
         let rel = |start: u32, end: u32, it: &Neighbor| Rel {
             id: RelId(u64::from(it.rel)),
             start: kenning_cypher::NodeId(u64::from(start)),
@@ -517,8 +537,10 @@ impl Graph {
         let Some(entry) = self.entry(slot) else {
             return 0;
         };
-        let is_asked = |it: &&Neighbor| kinds.is_empty() || kinds.contains(&it.kind);
-        let count = |of: &[Neighbor]| match kinds.is_empty() {
+        let is_all = kinds.is_empty() && self.guesses().is_none();
+        let is_asked = self.is_asked(kinds);
+        let is_asked = |it: &&Neighbor| is_asked(it.kind);
+        let count = |of: &[Neighbor]| match is_all {
             true => of.len(),
             false => of.iter().filter(is_asked).count(),
         };

@@ -102,9 +102,10 @@ impl Reader for CFamily {
             "call_expression" => {
                 if let Some(function) = node.child_by_field_name("function") {
                     let callee = expr(walk, function, 0);
-                    let args = n_args(node.child_by_field_name("arguments"));
+                    let list = node.child_by_field_name("arguments");
                     let at = function.child_by_field_name("field").unwrap_or(function);
-                    walk.call(at, callee, args);
+                    walk.call(at, callee, n_args(list));
+                    walk.values(list, &["identifier"]);
                 }
                 Enter::Descend
             }

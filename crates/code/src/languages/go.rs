@@ -1,6 +1,6 @@
 //! Go.
 
-use crate::facts::{Binding, Expr, Inherits, Param, SymbolKind, Type, Visibility};
+use crate::facts::{Expr, Inherits, Param, SymbolKind, Type, Visibility};
 use crate::walk::{
     EXPR_DEPTH_MAX, Enter, New, Reader, Walk, child_of_kind, line, n_args, named, param, with_field,
 };
@@ -96,9 +96,10 @@ impl Reader for Go {
             "call_expression" => {
                 if let Some(function) = node.child_by_field_name("function") {
                     let callee = expr(walk, function, 0);
-                    let args = n_args(node.child_by_field_name("arguments"));
+                    let list = node.child_by_field_name("arguments");
                     let at = function.child_by_field_name("field").unwrap_or(function);
-                    walk.call(at, callee, args);
+                    walk.call(at, callee, n_args(list));
+                    walk.values(list, &["identifier"]);
                 }
                 Enter::Descend
             }
@@ -163,14 +164,7 @@ fn function(walk: &mut Walk<'_>, node: Node<'_>) -> Enter {
         .iter()
         .any(|it| text.starts_with(it));
     if let Some(it) = &receiver {
-        walk.facts.bindings.push(Binding {
-            name: it.name.clone(),
-            scope: Some(n),
-            is_field: false,
-            line: line(node),
-            ty: it.ty.clone(),
-            value: None,
-        });
+        walk.bind_first(n, line(node), it.name.clone(), it.ty.clone(), None);
     }
     if let Some(symbol) = walk.symbol_mut(n) {
         symbol.is_test = is_marked && takes_test;

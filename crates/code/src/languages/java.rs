@@ -179,7 +179,7 @@ impl Reader for Java {
                 if let (Some(of), Some(name)) = (of, name) {
                     let of = expr(walk, of, 0);
                     let name = walk.text(name).to_owned();
-                    walk.call(node, Expr::Member(Box::new(of), name), None);
+                    walk.value(node, Expr::Member(Box::new(of), name));
                 }
                 Enter::Descend
             }

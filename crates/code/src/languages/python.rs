@@ -53,6 +53,15 @@ impl Reader for Python {
                     let callee = expr(walk, function, 0);
                     let list = node.child_by_field_name("arguments");
                     walk.call(last_name(function), callee, n_args(list));
+                    walk.values(list, &["identifier"]);
+                    for child in list.map(named).unwrap_or_default() {
+                        if child.kind() == "keyword_argument"
+                            && let Some(value) = child.child_by_field_name("value")
+                            && value.kind() == "identifier"
+                        {
+                            walk.value(value, Expr::Name(walk.name(value)));
+                        }
+                    }
                 }
                 Enter::Descend
             }
@@ -231,19 +240,12 @@ fn function(walk: &mut Walk<'_>, node: Node<'_>) -> Enter {
     // The first parameter of a method is its object, or its class.
     if class.is_some() && !is_static && !params.is_empty() {
         let this = params.remove(0);
-        walk.facts.bindings.push(crate::facts::Binding {
-            name: this.name,
-            scope: Some(n),
-            is_field: false,
-            line: crate::walk::line(name),
-            ty: None,
-            value: Some(
-                match is_class_method || text == "__new__" || text == "__init_subclass__" {
-                    true => Expr::Name("__class__".to_owned()),
-                    false => Expr::This,
-                },
-            ),
-        });
+        let is_class = is_class_method || text == "__new__" || text == "__init_subclass__";
+        let value = match is_class {
+            true => Expr::Name("__class__".to_owned()),
+            false => Expr::This,
+        };
+        walk.bind_first(n, crate::walk::line(name), this.name, None, Some(value));
     }
     if let Some(symbol) = walk.symbol_mut(n) {
         symbol.params = params;

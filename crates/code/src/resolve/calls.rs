@@ -37,13 +37,14 @@ impl Project<'_> {
             }
             for (to, origin, confidence) in targets {
                 let relation = match origin {
-                    // A property is read or set as if it were no code.
-                    _ if call.is_access => Relation::Uses,
+                    // A property is read or set as if it were no code; a function that is passed on is not
+                    // called yet.
+                    _ if call.is_access || call.is_value => Relation::Uses,
                     Origin::NameOnly => Relation::MayCall,
                     _ => Relation::Calls,
                 };
                 if is_test
-                    && relation == Relation::Calls
+                    && (relation == Relation::Calls || call.is_value)
                     && let Place::Symbol(sym) = &to
                     && !is_test_path(self.file(sym.file).path)
                     && !self.is_in_test(*sym)
@@ -121,6 +122,10 @@ impl Project<'_> {
             symbols.retain(|it| is_property(it.0) != is_set);
             outside.clear();
         }
+        if call.is_value {
+            outside.clear();
+            symbols.retain(|it| self.symbol(it.0).is_some_and(|it| it.kind.is_function()));
+        }
         self.narrow(&mut symbols, call.n_args.filter(|_| !call.is_access));
         let mut all: Vec<(Place, Origin, f32)> = Vec::new();
         for (sym, way, share) in symbols {
@@ -133,14 +138,40 @@ impl Project<'_> {
             };
             all.push((Place::Symbol(sym), origin, sure * share));
         }
+        if all.is_empty()
+            && family == Family::Rust
+            && let Some(sym) = self.extension(f, call)
+        {
+            return vec![(Place::Symbol(sym), Origin::Import, 0.8)];
+        }
         outside.dedup();
         let share = 1.0 / outside.len().max(1) as f32;
         let outside = outside.into_iter().take(CANDIDATES_MAX);
         all.extend(outside.map(|it| (Place::External(it), Origin::External, 0.9 * share)));
-        if all.is_empty() && !call.is_access {
+        if all.is_empty() && !call.is_access && !call.is_value {
             all = self.guesses(f, call, family);
         }
         all
+    }
+
+    /// A method that a trait of the repository gives to types from outside: the only one of its name, and the
+    /// trait is one that the file has in scope.
+    fn extension(&self, f: u32, call: &Call) -> Option<Sym> {
+        let Expr::Member(_, name) = &call.callee else {
+            return None;
+        };
+        if call.is_access || call.is_value || externals::is_common_method(name) {
+            return None;
+        }
+        let all = self.methods.get(&(Family::Rust, name.as_str()))?;
+        let [only] = all.as_slice() else { return None };
+        let symbol = self.symbol(*only)?;
+        let holder = self.file(only.file).symbol(symbol.parent?)?;
+        let is_trait = holder.kind == SymbolKind::Trait && symbol.owner.is_none();
+        let is_in_scope = only.file == f
+            || self.file(f).imports.contains_key(holder.name.as_str())
+            || self.imported_files(f).contains(&only.file);
+        (is_trait && is_in_scope).then_some(*only)
     }
 
     /// What is called when this is called.

@@ -217,6 +217,16 @@ pub(super) enum Gives {
     Same,
     /// What it holds.
     Inner,
+    /// What it holds, each with its number.
+    Numbered,
+}
+
+/// Methods of Rust that give a value of the type they are called on.
+pub(super) fn gives_itself(method: &str) -> bool {
+    matches!(
+        method,
+        "clone" | "to_owned" | "as_ref" | "as_mut" | "borrow" | "borrow_mut" | "by_ref"
+    )
 }
 
 /// What a method of a container gives; in Rust what may be missing is in a container of its own.
@@ -237,6 +247,7 @@ pub(super) fn gives(method: &str, family: Option<Family>) -> Option<Gives> {
                 _ => Gives::Inner,
             })
         }
+        "enumerate" => Some(Gives::Numbered),
         "at" | "shift" | "orElse" | "orElseThrow" | "findFirst" | "load" => Some(Gives::Inner),
         _ => None,
     }

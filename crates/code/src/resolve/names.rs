@@ -13,7 +13,12 @@ const IMPORT_DEPTH_MAX: u8 = 12;
 
 impl<'a> Project<'a> {
     pub(super) fn at(&self, file: u32, scope: Option<u32>, line: u32) -> At {
-        At { file, scope, line }
+        At {
+            file,
+            scope,
+            line,
+            is_path: false,
+        }
     }
 
     /// What a name means where it stands.
@@ -83,7 +88,7 @@ impl<'a> Project<'a> {
         let mut bindings: Vec<&'a Binding> = file.bound(Some(n), name).collect();
         let symbol = file.symbol(n);
         let mut param = symbol.and_then(|it| it.params.iter().find(|it| it.name == name));
-        if is_typing {
+        if is_typing || at.is_path {
             bindings.clear();
             param = None;
         }
@@ -92,8 +97,14 @@ impl<'a> Project<'a> {
             let before = bindings
                 .iter()
                 .rev()
-                .find(|it| !is_innermost || it.line <= at.line);
-            let chosen = before.or(bindings.first().filter(|_| param.is_none()));
+                .find(|it| !is_innermost || it.holds_on(at.line));
+            // In these languages a name of a function is one everywhere in it.
+            let is_hoisted = param.is_none()
+                && matches!(
+                    file.family,
+                    Some(Family::Script | Family::Python | Family::Ruby | Family::Php)
+                );
+            let chosen = before.or(bindings.first().filter(|_| is_hoisted));
             if let Some(chosen) = chosen {
                 return self.of_binding(
                     At {

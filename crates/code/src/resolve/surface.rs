@@ -160,7 +160,7 @@ fn in_type<'a>(ty: &'a Type, all: &mut Vec<&'a str>) {
 
 fn in_expr<'a>(expr: &'a Expr, all: &mut Vec<&'a str>) {
     match expr {
-        Expr::Name(name) => all.push(name.trim_end_matches('!')),
+        Expr::Name(name) | Expr::Path(name) => all.push(name.trim_end_matches('!')),
         Expr::Member(of, name) => {
             in_expr(of, all);
             all.push(name);

@@ -93,6 +93,8 @@ pub(super) struct At {
     pub(super) file: u32,
     pub(super) scope: Option<u32>,
     pub(super) line: u32,
+    /// Whether it begins a path, or a type: no variable is meant.
+    pub(super) is_path: bool,
 }
 
 /// Values of values are followed so far.

@@ -33,6 +33,13 @@ impl Project<'_> {
     fn eval_once(&self, expr: &Expr, at: At, depth: u8) -> Vec<Found> {
         let mut found = match expr {
             Expr::Name(name) => self.name(name, at, depth),
+            Expr::Path(name) => {
+                let at = At {
+                    is_path: true,
+                    ..at
+                };
+                self.name(name, at, depth)
+            }
             Expr::Member(of, name) => {
                 let all = self.eval_read(of, at, depth + 1);
                 all.iter()
@@ -43,9 +50,19 @@ impl Project<'_> {
                 Expr::Super | Expr::This => Vec::new(),
                 _ => {
                     let all = self.eval(of, at, depth + 1);
-                    all.iter()
+                    let found: Vec<Found> = all
+                        .iter()
                         .flat_map(|it| self.called(it, at, depth + 1))
-                        .collect()
+                        .collect();
+                    match (&**of, self.family(at.file)) {
+                        // A type of the repository that derives it.
+                        (Expr::Member(of, name), Some(Family::Rust))
+                            if all.is_empty() && externals::gives_itself(name) =>
+                        {
+                            self.eval_read(of, at, depth + 1)
+                        }
+                        _ => found,
+                    }
                 }
             },
             Expr::New(ty) | Expr::Typed(ty) => {
@@ -312,7 +329,11 @@ impl Project<'_> {
         let first = parts.next()?;
         let family = self.family(at.file);
         // A type has the name of another thing at times: types first.
-        let found = self.name(first, at, depth);
+        let place = At {
+            is_path: at.is_path || family == Some(Family::Rust),
+            ..at
+        };
+        let found = self.name(first, place, depth);
         let is_type = |it: &&Found| match &it.thing {
             Thing::Symbol(sym) => self.symbol(*sym).is_some_and(|it| it.kind.is_type()),
             _ => false,
@@ -382,6 +403,21 @@ impl Project<'_> {
                 let last = name.rsplit('.').next().unwrap_or_default();
                 match (&of.of, externals::gives(last, self.family(at.file))) {
                     (Some(ty), Some(externals::Gives::Same)) => vec![value(ty.clone())],
+                    (Some(ty), Some(externals::Gives::Numbered)) => {
+                        let held = Found::new(Thing::Value(ty.clone()), of.way);
+                        let inner = element(&held, 0).map(|it| it.thing);
+                        let Some(Thing::Value(inner)) = inner else {
+                            return Vec::new();
+                        };
+                        let pair = Ty {
+                            of: Of::Tuple,
+                            args: vec![Ty::external("usize"), inner],
+                        };
+                        vec![value(Ty {
+                            of: Of::External("[]".to_owned()),
+                            args: vec![pair],
+                        })]
+                    }
                     (Some(ty), Some(externals::Gives::Inner)) => {
                         let held = Found::new(Thing::Value(ty.clone()), of.way);
                         element(&held, 0).into_iter().collect()

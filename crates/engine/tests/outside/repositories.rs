@@ -25,6 +25,17 @@ struct GitServer {
     authority: PathBuf,
     /// What it was asked for.
     asked: Arc<Mutex<Vec<String>>>,
+    /// The header that it wants to see, and those that it saw.
+    door: Arc<Door>,
+}
+
+/// Who is let in.
+#[derive(Default)]
+struct Door {
+    wanted: Mutex<Option<String>>,
+    shown: Mutex<Vec<Option<String>>>,
+    /// Where everybody is sent instead.
+    elsewhere: Mutex<Option<String>>,
 }
 
 impl GitServer {
@@ -45,15 +56,18 @@ impl GitServer {
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&asked);
+        let door: Arc<Door> = Arc::default();
+        let watched = Arc::clone(&door);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (config, seen) = (Arc::clone(&config), Arc::clone(&seen));
+                let door = Arc::clone(&watched);
                 let repositories = repositories.clone();
                 std::thread::spawn(move || {
                     let session = rustls::ServerConnection::new(config).unwrap();
                     let mut line = rustls::StreamOwned::new(session, stream.unwrap());
                     // A client that hangs up ends its line.
-                    drop(serve(&mut line, &repositories, &seen));
+                    drop(serve(&mut line, &repositories, &seen, &door));
                     line.conn.send_close_notify();
                     drop(line.flush());
                 });
@@ -63,7 +77,12 @@ impl GitServer {
             port,
             authority,
             asked,
+            door,
         }
+    }
+
+    fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
     }
 }
 
@@ -72,6 +91,7 @@ fn serve(
     line: &mut (impl Read + Write),
     repositories: &Path,
     asked: &Mutex<Vec<String>>,
+    door: &Door,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(&mut *line);
     let mut first = String::new();
@@ -93,6 +113,20 @@ fn serve(
     let (method, target) = (words.next().unwrap(), words.next().unwrap());
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     asked.lock().unwrap().push(format!("{method} {path}"));
+    let shown = headers.get("authorization").cloned();
+    door.shown.lock().unwrap().push(shown.clone());
+    if let Some(elsewhere) = door.elsewhere.lock().unwrap().as_ref() {
+        let answer = format!(
+            "HTTP/1.1 301 Moved\r\nLocation: {elsewhere}{target}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
+        line.write_all(answer.as_bytes())?;
+        return line.flush();
+    }
+    let wanted = door.wanted.lock().unwrap().clone();
+    if wanted.is_some() && wanted != shown {
+        line.write_all(b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")?;
+        return line.flush();
+    }
     let mut child = Command::new("git")
         .arg("http-backend")
         .env("GIT_PROJECT_ROOT", repositories)
@@ -142,6 +176,20 @@ fn open(root: &Path, hosts: Vec<String>, authority: &Path) -> Engine {
 }
 
 fn open_with(root: &Path, hosts: Vec<String>, authority: &Path, path: String) -> Engine {
+    open_in(root, hosts, authority, path, &[])
+}
+
+fn open_in(
+    root: &Path,
+    hosts: Vec<String>,
+    authority: &Path,
+    path: String,
+    variables: &[(&str, String)],
+) -> Engine {
+    let variables: Vec<(String, String)> = variables
+        .iter()
+        .map(|it| (it.0.to_owned(), it.1.clone()))
+        .collect();
     let data = Dir::create(&root.join("data")).unwrap();
     let authority = authority.display().to_string();
     let engine = Engine::open(Options {
@@ -165,7 +213,10 @@ fn open_with(root: &Path, hosts: Vec<String>, authority: &Path, path: String) ->
         environment: Arc::new(move |name| match name {
             "PATH" => Some(path.clone()),
             "GIT_SSL_CAINFO" => Some(authority.clone()),
-            _ => None,
+            name => {
+                let found = variables.iter().find(|it| it.0 == name);
+                found.map(|it| it.1.clone())
+            }
         }),
         shared: false,
         read_only: false,
@@ -267,4 +318,124 @@ fn without_git_a_scan_names_it() {
         error.contains("no `git`") && error.contains("install git"),
         "{error}"
     );
+}
+
+/// A repository that a server shows only to whoever has a token.
+fn private(root: &Path) -> (GitServer, NewRepository) {
+    let served = root.join("served");
+    let work = served.join("acme/demo.git");
+    std::fs::create_dir_all(&work).unwrap();
+    git(&work, &["init", "--quiet", "--initial-branch=main"]);
+    std::fs::write(work.join("README.md"), "# Private\n").unwrap();
+    git(&work, &["add", "--all"]);
+    git(&work, &["commit", "--quiet", "--message", "x"]);
+    let server = GitServer::start(root, served);
+    let new = NewRepository {
+        repo_url: format!("https://{}/acme/demo.git", server.host()),
+        ..NewRepository::default()
+    };
+    (server, new)
+}
+
+/// `x-access-token:s3cret-of-the-test`
+const SHOWN: &str = "Basic eC1hY2Nlc3MtdG9rZW46czNjcmV0LW9mLXRoZS10ZXN0";
+const SECRET: &str = "s3cret-of-the-test";
+
+#[test]
+fn a_token_opens_a_private_repository_and_goes_nowhere_else() {
+    let root = tempfile::tempdir().unwrap();
+    let (server, new) = private(root.path());
+    *server.door.wanted.lock().unwrap() = Some(SHOWN.to_owned());
+    let owner = Caller::new(Principal::owner(Space::default()));
+    let path = || std::env::var("PATH").unwrap();
+    let hosts = || vec![server.host()];
+
+    // Tokens for other hosts are not shown, and the answer says what would help.
+    let others = [
+        ("GITHUB_TOKEN", SECRET.to_owned()),
+        ("KENNING_REPO_TOKENS", format!("127.0.0.1={SECRET}")),
+    ];
+    let engine = open_in(root.path(), hosts(), &server.authority, path(), &others);
+    engine.koi().register_repository(&owner, &new).unwrap();
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
+    let [ScanResult::Failed { error, .. }] = &found[..] else {
+        unreachable!("{found:?}");
+    };
+    assert!(error.contains("KENNING_REPO_TOKENS"), "{error}");
+    let shown = server.door.shown.lock().unwrap().clone();
+    assert!(shown.iter().all(Option::is_none), "{shown:?}");
+    drop(engine);
+
+    let own = [("KENNING_REPO_TOKENS", format!("{}={SECRET}", server.host()))];
+    let engine = open_in(root.path(), hosts(), &server.authority, path(), &own);
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
+    assert!(matches!(&found[..], [ScanResult::Done(_)]), "{found:?}");
+    drop(engine);
+
+    // Nothing keeps it.
+    let mut rest = vec![root.path().join("data")];
+    while let Some(at) = rest.pop() {
+        if at.is_dir() {
+            rest.extend(std::fs::read_dir(at).unwrap().map(|it| it.unwrap().path()));
+        } else {
+            let bytes = std::fs::read(&at).unwrap();
+            let has = |what: &str| bytes.windows(what.len()).any(|it| it == what.as_bytes());
+            assert!(!has(SECRET) && !has(&SHOWN[6..]), "{}", at.display());
+        }
+    }
+}
+
+#[test]
+fn a_token_is_not_carried_to_where_a_server_redirects() {
+    let root = tempfile::tempdir().unwrap();
+    let (server, new) = private(root.path());
+    *server.door.wanted.lock().unwrap() = Some(SHOWN.to_owned());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let other = GitServer::start(elsewhere.path(), elsewhere.path().join("none"));
+    let owner = Caller::new(Principal::owner(Space::default()));
+    let own = [("KENNING_REPO_TOKENS", format!("{}={SECRET}", server.host()))];
+    let hosts = vec![server.host(), other.host()];
+    // Both are trusted, so that only the redirection decides.
+    let mut trusted = std::fs::read_to_string(&server.authority).unwrap();
+    trusted.push_str(&std::fs::read_to_string(&other.authority).unwrap());
+    std::fs::write(&server.authority, trusted).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let engine = open_in(root.path(), hosts, &server.authority, path, &own);
+    engine.koi().register_repository(&owner, &new).unwrap();
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
+    assert!(matches!(&found[..], [ScanResult::Done(_)]), "{found:?}");
+    *server.door.elsewhere.lock().unwrap() = Some(format!("https://{}", other.host()));
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
+    assert!(
+        matches!(&found[..], [ScanResult::Failed { .. }]),
+        "{found:?}"
+    );
+    let shown = other.door.shown.lock().unwrap().clone();
+    assert!(shown.iter().all(Option::is_none), "{shown:?}");
+}
+
+#[test]
+fn the_credential_helper_of_the_operator_is_asked_when_there_is_no_token() {
+    let root = tempfile::tempdir().unwrap();
+    let (server, new) = private(root.path());
+    *server.door.wanted.lock().unwrap() = Some(SHOWN.to_owned());
+    let home = root.path().join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    let helper = format!(
+        "[credential]\n\thelper = \"!f() {{ echo username=x-access-token; echo password={SECRET}; }}; f\"\n"
+    );
+    std::fs::write(home.join(".gitconfig"), helper).unwrap();
+    let owner = Caller::new(Principal::owner(Space::default()));
+    let own = [("HOME", home.to_str().unwrap().to_owned())];
+    let path = std::env::var("PATH").unwrap();
+    let engine = open_in(
+        root.path(),
+        vec![server.host()],
+        &server.authority,
+        path,
+        &own,
+    );
+    engine.koi().register_repository(&owner, &new).unwrap();
+    let found = engine.koi().scan_repositories(&owner, None).unwrap();
+    assert!(matches!(&found[..], [ScanResult::Done(_)]), "{found:?}");
 }

@@ -5,6 +5,7 @@
 
 mod archive_rows;
 mod cli_args;
+mod code_read;
 mod event_decode;
 mod front_matter;
 mod http_headers_vs_body;
@@ -51,6 +52,7 @@ pub const ALL: &[&Target] = &[
     &memory_files::TARGET,
     &page_html::TARGET,
     &page_pdf::TARGET,
+    &code_read::TARGET,
 ];
 
 /// The input as text: invalid UTF-8 is replaced, as every server does unless it refuses it.

@@ -19,14 +19,16 @@ impl Koi {
         let source = Source::parse(&address)?;
         if let Source::Remote(url) = &source {
             let allow = &self.repositories.places.options.allow;
-            if !allow.iter().any(|it| admits(it, url)) {
+            let configured = self.kernel.memory_config()?.repositories;
+            let mut allow = allow.iter().chain(&configured);
+            if !allow.any(|it| admits(it, url)) {
                 let shown: String = named
                     .chars()
                     .filter(|it| !it.is_control())
                     .take(200)
                     .collect();
                 return Err(Error::denied(format!(
-                    "`repo_name`: `{shown}` is not among the repositories that {ALLOW} admits"
+                    "`repo_name`: `{shown}` is not among the repositories that {ALLOW} or `repositories.allow` admits"
                 ))
                 .hint(format!(
                     "the operator can register it with `kenning koi add_repo`, or put `owner/name` or `owner/*` into {ALLOW}"

@@ -1,9 +1,10 @@
 //! What a scan changes: which files are read, moved and removed, and the documents they become.
 
+use super::Skipped;
 use super::code::{self, Prepared};
 use super::git::Git;
 use super::record::{Known, Repository};
-use super::scan::{LOOK_WALL, bounds};
+use super::scan::{LOOK_WALL, NOT_TEXT, bounds};
 use super::select::{self, Blob};
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Kind, NodeId, Result};
@@ -46,7 +47,23 @@ pub(super) struct Plan {
     pub(super) removed: Vec<String>,
     /// Files of the tree that are documents, or would be if they were text.
     pub(super) n_files: u64,
+    /// Files that are not read, or only as texts: the first of them, and how many.
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) n_skipped: u64,
 }
+
+impl Plan {
+    pub(super) fn skip(&mut self, path: String, reason: &str) {
+        self.n_skipped += 1;
+        if self.skipped.len() < SKIPPED_SHOWN_MAX {
+            let reason = reason.to_owned();
+            self.skipped.push(Skipped { path, reason });
+        }
+    }
+}
+
+/// So many files that were not read are named.
+const SKIPPED_SHOWN_MAX: usize = 20;
 
 /// What is new, other or gone. A content that went from one name to another is the same document.
 pub(super) fn plan(wanted: Vec<Blob>, mut known: BTreeMap<String, Known>) -> Plan {
@@ -57,7 +74,11 @@ pub(super) fn plan(wanted: Vec<Blob>, mut known: BTreeMap<String, Known>) -> Pla
     let mut differing = Vec::new();
     for blob in wanted {
         match known.remove(&blob.path) {
-            Some(it) if it.object == blob.object => {}
+            Some(it) if it.object == blob.object => {
+                if it.document.is_none() {
+                    plan.skip(blob.path, NOT_TEXT);
+                }
+            }
             Some(_) => differing.push((blob, false)),
             None => differing.push((blob, true)),
         }

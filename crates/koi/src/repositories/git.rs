@@ -8,6 +8,7 @@
 //!
 //! Every run is a process group of its own, which ends at its deadline or when its caller goes away.
 
+use super::credentials::{self, Credential};
 use kenning_core::{Code, Error, Result};
 use kenning_egress::Tunnel;
 use std::io::{Read, Write};
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The time between two checks of a run.
 const LOOK: Duration = Duration::from_millis(5);
+/// For a credential helper.
+const HELPER_WALL: Duration = Duration::from_secs(20);
 /// The most bytes of standard error that are kept.
 const SAID_BYTES_MAX: u64 = 64 * 1024;
 
@@ -48,6 +51,8 @@ pub(super) struct Git<'a> {
     pub(super) path: Option<String>,
     /// A file of certificates to trust servers by, in place of the system's.
     pub(super) authorities: Option<String>,
+    /// What one server is shown, if it asked for that.
+    pub(super) credential: Option<Credential>,
     /// The only transport, if any.
     pub(super) protocol: Option<Protocol>,
     /// The only way out.
@@ -79,6 +84,7 @@ pub(super) fn is_there(path: Option<String>, dir: &Path) -> bool {
         dir: dir.join("none.git"),
         path,
         authorities: None,
+        credential: None,
         protocol: None,
         tunnel: None,
         cancelled: &AtomicBool::new(false),
@@ -108,7 +114,10 @@ impl Git<'_> {
 
     /// Runs `git` on this repository.
     pub(super) fn run(&self, args: &[&str], input: Vec<u8>, bounds: Bounds) -> Result<Ended> {
-        let mut command = self.command(args);
+        self.run_command(self.command(args), input, bounds)
+    }
+
+    fn run_command(&self, mut command: Command, input: Vec<u8>, bounds: Bounds) -> Result<Ended> {
         let child = command.spawn().map_err(|cause| match cause.kind() {
             std::io::ErrorKind::NotFound => {
                 Error::unavailable("there is no `git` on this machine to read repositories with")
@@ -139,12 +148,38 @@ impl Git<'_> {
                 );
             }
             let (said, _) = said.map_err(|_| broken())?;
+            let said = String::from_utf8_lossy(&said).into_owned();
+            let said = match &self.credential {
+                Some(credential) => credential.hidden_in(&said),
+                None => said,
+            };
             Ok(Ended {
                 is_success,
                 output,
-                said: String::from_utf8_lossy(&said).into_owned(),
+                said,
             })
         })
+    }
+
+    /// What the credential helpers of the operator's own `git` have for an address. They run with the operator's
+    /// settings and ask nobody on a terminal.
+    pub(super) fn ask_helper(&self, url: &str, home: Option<String>) -> Option<Credential> {
+        let home = home.filter(|it| !it.is_empty())?;
+        let mut command = self.bare();
+        command
+            .env("HOME", home)
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_ASKPASS", "")
+            .env("GCM_INTERACTIVE", "never")
+            .args(["-c", "credential.interactive=false", "credential", "fill"]);
+        let bounds = Bounds {
+            wall: HELPER_WALL,
+            output_bytes: SAID_BYTES_MAX,
+        };
+        let input = credentials::question(url).into_bytes();
+        let ended = self.run_command(command, input, bounds).ok()?;
+        let found = credentials::answer(url, &ended.output);
+        found.filter(|_| ended.is_success)
     }
 
     fn wait(&self, group: &mut Group, bounds: Bounds) -> Result<bool> {
@@ -174,12 +209,23 @@ impl Git<'_> {
         clippy::disallowed_methods,
         reason = "git is the operator's own program: see the head of this module"
     )]
-    fn command(&self, args: &[&str]) -> Command {
+    fn bare(&self) -> Command {
         let mut command = Command::new("git");
         let path = self.path.as_deref().filter(|it| !it.is_empty());
         command
             .env_clear()
             .env("PATH", path.unwrap_or(PATH_DEFAULT))
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        command
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.bare();
+        command
             .envs(self.environment())
             .arg("--git-dir")
             .arg(&self.dir)
@@ -194,12 +240,7 @@ impl Git<'_> {
             .args(["-c", "gc.auto=0"])
             .args(["-c", "maintenance.auto=false"])
             .args(["-c", "submodule.recurse=false"])
-            .args(args)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0);
+            .args(args);
         command
     }
 
@@ -232,15 +273,21 @@ impl Git<'_> {
         all.extend(authorities.map(|it| ("GIT_SSL_CAINFO".to_owned(), it.clone())));
         all.push(("GIT_CONFIG_GLOBAL".to_owned(), config));
         if let Some(tunnel) = self.tunnel {
-            let settings = [
-                ("http.proxy", tunnel.url()),
-                ("http.proxyAuthMethod", "basic".to_owned()),
-                ("http.lowSpeedLimit", "100".to_owned()),
-                ("http.lowSpeedTime", "60".to_owned()),
+            let mut settings = vec![
+                ("http.proxy".to_owned(), tunnel.url()),
+                ("http.proxyAuthMethod".to_owned(), "basic".to_owned()),
+                ("http.lowSpeedLimit".to_owned(), "100".to_owned()),
+                ("http.lowSpeedTime".to_owned(), "60".to_owned()),
             ];
+            if let Some(credential) = &self.credential {
+                // A redirection would carry it to whoever is named there.
+                settings.push(("http.followRedirects".to_owned(), "false".to_owned()));
+                let name = format!("http.{}.extraHeader", credential.origin);
+                settings.push((name, credential.header()));
+            }
             all.push(("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string()));
             for (n, (name, value)) in settings.into_iter().enumerate() {
-                all.push((format!("GIT_CONFIG_KEY_{n}"), name.to_owned()));
+                all.push((format!("GIT_CONFIG_KEY_{n}"), name));
                 all.push((format!("GIT_CONFIG_VALUE_{n}"), value));
             }
         }

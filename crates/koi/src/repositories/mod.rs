@@ -11,9 +11,11 @@ mod admission;
 mod branches;
 mod changes;
 mod code;
+mod credentials;
 mod forget;
 mod git;
 mod jobs;
+mod project;
 mod record;
 mod scan;
 mod select;
@@ -26,7 +28,7 @@ pub use record::ScanProgress;
 use crate::Koi;
 use jobs::{Failure, Job, Jobs};
 use kenning_core::{Code, Error, Hash, Kind, NodeId, Result, Space};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Caller, Kernel, Scope};
 use kenning_store::{NodeFilter, When};
 use record::Repository;
 use scan::Scanner;
@@ -35,7 +37,7 @@ use source::Source;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How the operator names directories of repositories.
@@ -76,6 +78,9 @@ impl Default for RepositoryOptions {
 pub(crate) struct Places {
     options: RepositoryOptions,
     space: Space,
+    /// The project that this process was started in, and the home directory of whoever started it.
+    project: Option<PathBuf>,
+    home: Option<PathBuf>,
 }
 
 /// What this process does about repositories.
@@ -86,15 +91,25 @@ pub(crate) struct Repositories {
     n_watching: AtomicUsize,
     /// Whether there is a `git` to scan with.
     has_git: OnceLock<bool>,
+    /// How the project's repository stood when it was last scanned without being asked.
+    project_seen: Mutex<Option<String>>,
 }
 
 impl Repositories {
-    pub(crate) fn new(options: RepositoryOptions, space: Space) -> Self {
+    pub(crate) fn new(options: RepositoryOptions, kernel: &Kernel) -> Self {
+        let home = (kernel.environment())("HOME");
+        let places = Places {
+            options,
+            space: kernel.project().space().clone(),
+            project: kernel.project().place(),
+            home: home.map(PathBuf::from),
+        };
         Self {
-            places: Arc::new(Places { options, space }),
+            places: Arc::new(places),
             jobs: Jobs::default(),
             n_watching: AtomicUsize::new(0),
             has_git: OnceLock::new(),
+            project_seen: Mutex::default(),
         }
     }
 }
@@ -164,6 +179,19 @@ pub struct Scanned {
     pub n_edges: u64,
     /// Files whose references were resolved: those that changed, and those that depend on them.
     pub n_resolved: u64,
+    /// Files that were not read, or only as texts, with the reason.
+    pub skipped: Vec<Skipped>,
+    /// How many there are.
+    pub n_skipped: u64,
+}
+
+/// A file that was not read, or only as a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Its path in the repository.
+    pub path: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// The state of a repository's scan.
@@ -287,6 +315,7 @@ impl Koi {
                         n_symbols: 0,
                         n_edges: 0,
                         format: 0,
+                        pending: record::Pending::default(),
                     };
                     (repository, "added")
                 }
@@ -365,7 +394,7 @@ impl Koi {
         }
         let mut jobs = Vec::new();
         for repository in &all {
-            jobs.push(self.start_scan(space, repository.id)?);
+            jobs.push(self.start_scan(space, repository.id, true)?);
         }
         // An answer takes a moment too.
         let latest = caller.deadline.checked_sub(Duration::from_secs(1));
@@ -382,7 +411,8 @@ impl Koi {
         Ok(results.map(|(it, (job, _))| result(it.name, job)).collect())
     }
 
-    fn start_scan(&self, space: &Space, id: u64) -> Result<(Arc<Job>, bool)> {
+    /// Starts a scan, or joins the one that is running. What nobody asked for is bounded.
+    fn start_scan(&self, space: &Space, id: u64, is_asked: bool) -> Result<(Arc<Job>, bool)> {
         let jobs = &self.repositories.jobs;
         jobs.start(space, id, |job| {
             let mut holder = [0; 16];
@@ -391,9 +421,8 @@ impl Koi {
                 log: self.kernel.log().clone(),
                 data: self.kernel.data().clone(),
                 places: Arc::clone(&self.repositories.places),
-                path: (self.kernel.environment())("PATH"),
-                authorities: (self.kernel.environment())("GIT_SSL_CAINFO")
-                    .filter(|it| !it.is_empty()),
+                environment: self.kernel.shared_environment(),
+                is_asked,
                 space: space.clone(),
                 id,
                 holder: Hash::of(&holder).to_string(),
@@ -419,7 +448,7 @@ impl Koi {
                 };
                 let due_ms = repository.tried_ms.map(|it| it.saturating_add(pause_ms));
                 if due_ms.is_none_or(|it| it <= now_ms) {
-                    let (job, _) = self.start_scan(&space, repository.id)?;
+                    let (job, _) = self.start_scan(&space, repository.id, false)?;
                     // One after the other: nobody waits for them.
                     while !job.wait(Duration::from_millis(200)) {}
                     if let Some(Err(failure)) = job.outcome() {

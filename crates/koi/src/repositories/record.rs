@@ -54,6 +54,18 @@ pub(super) struct Repository {
     /// In which format its files, symbols and edges were made.
     #[serde(default)]
     pub(super) format: u32,
+    /// What scans have done since one came to its end.
+    #[serde(default)]
+    pub(super) pending: Pending,
+}
+
+/// What scans did that were broken off: whoever completes them counts it too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pending {
+    pub(super) n_files: u64,
+    pub(super) n_removed: u64,
+    pub(super) n_symbols: u64,
+    pub(super) n_edges: u64,
 }
 
 impl Repository {

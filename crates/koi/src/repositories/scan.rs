@@ -11,16 +11,18 @@
 use super::branches::{self, Branches, Choice};
 use super::changes::{BATCH_FILES, Commit, Plan, batches, plan, put, read, remove};
 use super::code::{self, Linked};
+use super::credentials;
 use super::git::{self, Bounds, Git};
 use super::jobs::Job;
-use super::record::{self, Repository, ScanLease};
-use super::select::{self};
+use super::project;
+use super::record::{self, Pending, Repository, ScanLease};
+use super::select::{self, Blob};
 use super::source::Source;
 use super::{Places, ScanProgress, Scanned};
 use kenning_audit::{Log, Tx};
 use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_egress::{Egress, Grant, Policy, Tunnel, TunnelLimits};
-use kenning_kernel::Lease;
+use kenning_kernel::{Environment, Lease};
 use kenning_vault::{Dir, Lock};
 use serde_json::json;
 use std::cell::Cell;
@@ -47,6 +49,9 @@ const LEASE_RENEWAL: Duration = Duration::from_secs(15);
 /// Between two looks whether another scan is over.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// Why a file that is no text was not read.
+pub(super) const NOT_TEXT: &str = "not a text in UTF-8";
+
 /// The ref that the branch is fetched to.
 const HEAD: &str = "refs/kenning/head";
 
@@ -55,9 +60,9 @@ pub(super) struct Scanner {
     pub(super) log: Log,
     pub(super) data: Dir,
     pub(super) places: Arc<Places>,
-    /// Of the environment.
-    pub(super) path: Option<String>,
-    pub(super) authorities: Option<String>,
+    pub(super) environment: Environment,
+    /// Whether somebody asked for it; else a large repository is left.
+    pub(super) is_asked: bool,
     pub(super) space: Space,
     pub(super) id: u64,
     /// Who scans, among all that do.
@@ -181,31 +186,49 @@ impl Scanner {
         dir.write(git::CONFIG_FILE, git::CONFIG.as_bytes())?;
         let mut git = Git {
             dir: dir.path().to_owned(),
-            path: self.path.clone(),
-            authorities: self.authorities.clone(),
+            path: (self.environment)("PATH"),
+            authorities: (self.environment)("GIT_SSL_CAINFO").filter(|it| !it.is_empty()),
+            credential: None,
             protocol: Some(source.protocol()),
             tunnel: tunnel.as_ref(),
             cancelled: &self.job.cancelled,
             tick: &tick,
         };
         self.say("fetching", 0, None);
-        let fetched = self.fetch(dir, &mut git, &repository, &address);
+        let mut fetched = self.fetch(dir, &mut git, &repository, &address);
+        if let (Source::Remote(url), Err(error)) = (&source, &fetched)
+            && credentials::is_wanted(&error.message)
+        {
+            git.credential = credentials::from_environment(&self.environment, url)
+                .or_else(|| git.ask_helper(url, (self.environment)("HOME")));
+            if git.credential.is_some() {
+                fetched = self.fetch(dir, &mut git, &repository, &address);
+            }
+        }
         let choice = fetched.map_err(|error| git::because_of(tunnel.as_ref(), error))?;
         // From here on nothing of it is anybody's but ours.
         let git = Git {
             protocol: None,
             tunnel: None,
+            credential: None,
             ..git
         };
         self.say("reading", 0, None);
         let commit = head(&git, choice.branch)?;
         let args = ["ls-tree", "-r", "-z", "-l", "--full-tree", &commit.sha];
         let listing = git.ask(&args, Vec::new(), bounds(LOOK_WALL, LISTING_BYTES_MAX))?;
-        let plan = self.log.read(&self.space, |tx| {
-            let known = record::known(tx, &repository)?;
-            Ok(plan(select::documents(&listing), known))
-        })?;
+        let (documents, too_large) = select::documents(&listing);
         drop(listing);
+        if !self.is_asked {
+            within_bounds(&documents)?;
+        }
+        let mut plan = self.log.read(&self.space, |tx| {
+            let known = record::known(tx, &repository)?;
+            Ok(plan(documents, known))
+        })?;
+        let most = select::FILE_BYTES_MAX;
+        let reason = format!("larger than {most} bytes");
+        too_large.into_iter().for_each(|it| plan.skip(it, &reason));
         self.carry_out(&git, &repository, commit, plan)
     }
 
@@ -309,7 +332,7 @@ impl Scanner {
     fn fetch_into(&self, git: &Git<'_>, repository: &Repository, address: &str) -> Result<Choice> {
         let unreachable = |why: String| {
             Error::unavailable(format!("`{}` cannot be fetched: {why}", repository.name))
-                .hint("check that the repository exists and is public")
+                .hint("check that it exists and is public, or give a token: GITHUB_TOKEN for github.com, KENNING_REPO_TOKENS for other hosts")
         };
         let ask = || {
             let asked = Branches::ask(git, address, bounds(FETCH_WALL, BRANCHES_BYTES_MAX));
@@ -353,28 +376,39 @@ impl Scanner {
         commit: Commit,
         plan: Plan,
     ) -> Result<Scanned> {
+        let mut plan = plan;
         let total = (plan.put.len() + plan.removed.len()) as u64;
         let mut done = 0;
         self.say("writing", done, Some(total));
         let commit = Arc::new(commit);
-        let n_put = plan.put.len() as u64;
-        let mut n_symbols = 0;
-        for batch in batches(plan.put) {
+        for batch in batches(std::mem::take(&mut plan.put)) {
             self.check()?;
             let readings = read(git, repository, batch)?;
             done += readings.len() as u64;
             let code = readings.iter().filter_map(|it| it.code.as_ref());
-            n_symbols += code.map(|it| it.n_symbols() as u64).sum::<u64>();
+            let n_symbols: u64 = code.map(|it| it.n_symbols() as u64).sum();
+            for it in &readings {
+                let gap = it.code.as_ref().and_then(|it| it.gap.as_deref());
+                let reason = match it.text {
+                    Some(_) => gap,
+                    None => Some(NOT_TEXT),
+                };
+                if let Some(reason) = reason {
+                    plan.skip(it.blob.path.clone(), reason);
+                }
+            }
             self.say("writing", done, Some(total));
             let (held, commit) = (self.held(), Arc::clone(&commit));
             self.log.write(&self.space, move |tx| {
-                let repository = held(tx)?;
+                let mut repository = held(tx)?;
+                repository.pending.n_files += readings.len() as u64;
+                repository.pending.n_symbols += n_symbols;
+                repository.put(tx)?;
                 readings
                     .into_iter()
                     .try_for_each(|it| put(tx, &repository, &commit, it))
             })?;
         }
-        let n_removed = plan.removed.len() as u64;
         for batch in plan.removed.chunks(BATCH_FILES) {
             self.check()?;
             done += batch.len() as u64;
@@ -382,7 +416,9 @@ impl Scanner {
             let (held, batch) = (self.held(), batch.to_vec());
             let commit = Arc::clone(&commit);
             self.log.write(&self.space, move |tx| {
-                let repository = held(tx)?;
+                let mut repository = held(tx)?;
+                repository.pending.n_removed += batch.len() as u64;
+                repository.put(tx)?;
                 batch
                     .iter()
                     .try_for_each(|it| remove(tx, &repository, &commit.sha, it))
@@ -396,18 +432,19 @@ impl Scanner {
             },
             false => self.link(repository, &commit)?,
         };
-        let scanned = Scanned {
+        let done = self.conclude(&commit, linked)?;
+        Ok(Scanned {
             repo: repository.name.clone(),
             head_sha: commit.sha.clone(),
-            files_processed: n_put,
-            files_removed: n_removed,
+            files_processed: done.n_files,
+            files_removed: done.n_removed,
             total_files: plan.n_files,
-            n_symbols,
-            n_edges: linked.n_resolved_edges,
+            n_symbols: done.n_symbols,
+            n_edges: done.n_edges,
             n_resolved: linked.n_resolved,
-        };
-        self.conclude(&commit, &scanned, linked)?;
-        Ok(scanned)
+            skipped: plan.skipped,
+            n_skipped: plan.n_skipped,
+        })
     }
 
     /// Resolves what the files refer to.
@@ -422,17 +459,17 @@ impl Scanner {
         code::link(&self.log, &self.space, repository, &commit.sha, held, say)
     }
 
-    /// Every file is in: the commit is scanned.
-    fn conclude(&self, of: &Commit, scanned: &Scanned, linked: Linked) -> Result<()> {
+    /// Every file is in: the commit is scanned. Gives what was done since the last one was.
+    fn conclude(&self, of: &Commit, linked: Linked) -> Result<Pending> {
         let (held, id) = (self.held(), self.id);
         let now_ms = self.log.clock().now_ms();
         let (commit, branch) = (of.sha.clone(), of.branch.clone());
-        let (n_put, n_removed) = (scanned.files_processed, scanned.files_removed);
         self.log.write(&self.space, move |tx| {
             let mut repository = held(tx)?;
+            let done = std::mem::take(&mut repository.pending);
             let data = json!({
                 "repo": repository.name, "branch": branch, "commit": commit, "before": repository.commit,
-                "read": n_put, "removed": n_removed, "symbols": linked.n_symbols, "edges": linked.n_edges,
+                "read": done.n_files, "removed": done.n_removed, "symbols": linked.n_symbols, "edges": linked.n_edges,
             });
             if repository.branch.is_none() {
                 repository.default_branch = branch;
@@ -446,7 +483,8 @@ impl Scanner {
             repository.n_scans += 1;
             repository.put(tx)?;
             record::end_lease(tx, id)?;
-            tx.record("RepositoryScanned", data).map(drop)
+            tx.record("RepositoryScanned", data)?;
+            Ok(done)
         })
     }
 
@@ -511,6 +549,19 @@ pub(super) fn remove_clones(dir: &Dir, space: &Space, is_meant: impl Fn(u64) -> 
 /// What is locked while a clone is used.
 pub(super) fn lock_name(space: &Space, id: u64) -> String {
     format!("{}.lock", clone_name(space, id))
+}
+
+/// What nobody asked for must not be large.
+fn within_bounds(documents: &[Blob]) -> Result<()> {
+    let bytes: u64 = documents.iter().map(|it| it.size_bytes).sum();
+    if documents.len() <= project::FILES_MAX && bytes <= project::BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::too_large(format!(
+        "it has {} files of {bytes} bytes, which are not scanned without being asked",
+        documents.len()
+    ))
+    .hint("call `github_scan` with `action: scan`"))
 }
 
 pub(super) fn bounds(wall: Duration, output_bytes: u64) -> Bounds {

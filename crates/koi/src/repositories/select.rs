@@ -61,8 +61,10 @@ pub(super) struct Blob {
 }
 
 /// The documents of a tree, as `git ls-tree -r -z -l` prints it. Links and submodules are none.
-pub(super) fn documents(listing: &[u8]) -> Vec<Blob> {
+/// Beside them stand the paths of those that are too large.
+pub(super) fn documents(listing: &[u8]) -> (Vec<Blob>, Vec<String>) {
     let mut all: Vec<Blob> = Vec::new();
+    let mut too_large = Vec::new();
     for entry in listing.split(|it| *it == 0) {
         let Some(tab) = entry.iter().position(|it| *it == b'\t') else {
             continue;
@@ -78,7 +80,11 @@ pub(super) fn documents(listing: &[u8]) -> Vec<Blob> {
             continue;
         };
         let path = shown(path);
-        if let Some(file_type) = file_type(&path).filter(|_| size <= FILE_BYTES_MAX) {
+        if let Some(file_type) = file_type(&path) {
+            if size > FILE_BYTES_MAX {
+                too_large.push(path);
+                continue;
+            }
             all.push(Blob {
                 object: object.to_owned(),
                 size_bytes: size,
@@ -90,7 +96,7 @@ pub(super) fn documents(listing: &[u8]) -> Vec<Blob> {
     all.sort_by(|a, b| a.path.cmp(&b.path));
     // Two names that no text tells apart are one document.
     all.dedup_by(|a, b| a.path == b.path);
-    all
+    (all, too_large)
 }
 
 /// A path as text: bytes that are no UTF-8 as `\xff`.
@@ -167,7 +173,8 @@ mod tests {
             b"100644 blob aa      12\ta \"b\"\nc.md\x00120000 blob bb       3\tlink.md\x00\
             160000 commit cc       -\tsub.md\x00100755 blob dd  500001\tbig.md\x00\
             100755 blob ee  500000\tfull.sh\x00100644 blob ff       1\t\xff.md\x00";
-        let found = documents(listing);
+        let (found, too_large) = documents(listing);
+        assert_eq!(too_large, ["big.md"]);
         let found: Vec<(&str, &str)> = found
             .iter()
             .map(|it| (it.path.as_str(), it.object.as_str()))

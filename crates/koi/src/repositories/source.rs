@@ -163,6 +163,10 @@ impl Places {
             return Err(outside());
         }
         let real = resolved(path).ok_or_else(outside)?;
+        // Whoever started the process there lets it read the repository, wherever its objects are.
+        if self.project_root().as_ref() == Some(&real) {
+            return Ok(real);
+        }
         for root in &self.options.paths {
             let Ok(root) = Dir::open(root) else {
                 continue;

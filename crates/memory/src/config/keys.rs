@@ -222,6 +222,20 @@ pub const KEYS: &[Key] = &[
         false,
         "which reads (recalls, knowledge entries) become events and are counted as accesses: all, one in sixteen, or none; the log keeps every event for ever",
     ),
+    key(
+        "code.project",
+        Form::Choice(&["auto", "off"]),
+        "auto",
+        false,
+        "whether the code of the project that Kenning is started in is scanned without being asked, if it is a git work tree and no home directory",
+    ),
+    key(
+        "repositories.allow",
+        Form::Text,
+        "",
+        false,
+        "repositories, separated by commas, that an agent may register by scanning them: `owner/name` and `owner/*` at GitHub, or `https://host/owner/*`; beside the project itself and what KENNING_REPO_PATHS and KENNING_REPO_ALLOW name",
+    ),
 ];
 
 /// The key of this name; otherwise an error that proposes the nearest one.

@@ -53,6 +53,10 @@ pub struct Config {
     pub logs_queries: bool,
     /// Which reads are recorded as events.
     pub reads: Reads,
+    /// Whether the code of the project is scanned without being asked.
+    pub reads_project: bool,
+    /// Repositories that an agent may register by scanning them.
+    pub repositories: Vec<String>,
 }
 
 /// Which reads are recorded as events.
@@ -217,6 +221,13 @@ impl Config {
                 Some("sampled") => Reads::Sampled,
                 Some("off") => Reads::Off,
                 _ => Reads::All,
+            },
+            reads_project: file.value("code.project") != "off",
+            repositories: {
+                let allow = file.value("repositories.allow");
+                let all = allow.as_str().unwrap_or_default().split(',');
+                let all = all.map(str::trim).filter(|it| !it.is_empty());
+                all.map(ToOwned::to_owned).collect()
             },
         })
     }

@@ -157,6 +157,12 @@ enum Row {
         total_files: u64,
         code_entities: u64,
         code_edges: u64,
+        /// Files that were not read, or only as texts
+        #[serde(skip_serializing_if = "is_zero")]
+        files_skipped: u64,
+        /// The first of them
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        skipped: Vec<SkippedFile>,
     },
     Failed {
         repo: String,
@@ -166,6 +172,17 @@ enum Row {
         repo: String,
         progress: Progress,
     },
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+struct SkippedFile {
+    path: String,
+    reason: String,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Answers a call, whoever makes it.
@@ -303,6 +320,15 @@ fn scanned(results: Vec<ScanResult>) -> Scan {
                 total_files: it.total_files,
                 code_entities: it.n_symbols,
                 code_edges: it.n_edges,
+                files_skipped: it.n_skipped,
+                skipped: it
+                    .skipped
+                    .into_iter()
+                    .map(|it| SkippedFile {
+                        path: it.path,
+                        reason: it.reason,
+                    })
+                    .collect(),
             },
             ScanResult::Failed { repo, error } => {
                 is_failed = true;
@@ -327,9 +353,12 @@ fn scanned(results: Vec<ScanResult>) -> Scan {
         (None, true) => "failed",
         (None, false) => "completed",
     };
+    let message = progress
+        .as_ref()
+        .map(|_| "The scan goes on in the background: ask again with action `status`, or `scan` to wait for it.".to_owned());
     Scan {
         status,
-        message: None,
+        message,
         progress,
         results: Some(rows),
     }

@@ -4,10 +4,10 @@ mod patterns;
 mod values;
 
 use self::patterns::{bind_pattern, closure, pattern_binds};
-use self::values::{expr, path_text, tokens_call, ty};
+use self::values::{dotted, expr, path_text, tokens_call, ty};
 use crate::facts::{Expr, Impl, Inherits, Param, SymbolKind, Type, Visibility};
 use crate::walk::{
-    EXPR_DEPTH_MAX, Enter, New, Reader, Walk, child_of_kind, line, n_args, named, param,
+    EXPR_DEPTH_MAX, Enter, New, Reader, Walk, child_of_kind, line, line_end, n_args, named, param,
 };
 use kenning_grammars::tree_sitter::Node;
 
@@ -46,13 +46,16 @@ impl Reader for Rust {
                 bind_pattern(walk, node);
                 Enter::Descend
             }
+            "block" | "match_arm" | "if_expression" | "while_expression" => Enter::Block,
             "for_expression" => {
                 let value = node
                     .child_by_field_name("value")
                     .map(|it| expr(walk, it, 0));
                 if let Some(pattern) = node.child_by_field_name("pattern") {
                     let value = value.map(|it| Expr::Element(Box::new(it)));
+                    walk.statement = Some((line_end(pattern), line_end(node)));
                     pattern_binds(walk, pattern, None, value, 0);
+                    walk.statement = None;
                 }
                 Enter::Descend
             }
@@ -68,7 +71,9 @@ impl Reader for Rust {
                     if let Some(pattern) = arm.child_by_field_name("pattern")
                         && let Some(pattern) = pattern.named_child(0)
                     {
+                        walk.statement = Some((line(pattern), line_end(arm)));
                         pattern_binds(walk, pattern, None, value.clone(), 0);
+                        walk.statement = None;
                     }
                 }
                 Enter::Descend
@@ -80,8 +85,20 @@ impl Reader for Rust {
             "call_expression" => {
                 if let Some(function) = node.child_by_field_name("function") {
                     let callee = expr(walk, function, 0);
-                    let args = n_args(node.child_by_field_name("arguments"));
-                    walk.call(at_name(function), callee, args);
+                    let list = node.child_by_field_name("arguments");
+                    walk.call(at_name(function), callee, n_args(list));
+                    walk.values(list, &["identifier"]);
+                }
+                Enter::Descend
+            }
+            "array_expression" => {
+                walk.values(Some(node), &["identifier"]);
+                Enter::Descend
+            }
+            "field_initializer" => {
+                let value = node.child_by_field_name("value");
+                if let Some(value) = value.filter(|it| it.kind() == "identifier") {
+                    walk.value(value, Expr::Name(walk.name(value)));
                 }
                 Enter::Descend
             }
@@ -109,12 +126,31 @@ impl Reader for Rust {
                         .all(|it| it.is_ascii_uppercase() || it == '_' || it.is_ascii_digit())
                 {
                     walk.uses(node, &name);
+                } else if node.kind() == "scoped_identifier"
+                    && last.starts_with(|it: char| it.is_ascii_lowercase() || it == '_')
+                    && !is_called(node)
+                {
+                    walk.value(node, dotted(&name));
                 }
                 Enter::Skip
             }
             _ => Enter::Descend,
         }
     }
+}
+
+/// Whether a path is what a call calls.
+fn is_called(path: Node<'_>) -> bool {
+    let Some(parent) = path.parent() else {
+        return false;
+    };
+    let function = match parent.kind() {
+        "generic_function" => parent.parent().filter(|it| it.kind() == "call_expression"),
+        "call_expression" => Some(parent),
+        _ => None,
+    };
+    let function = function.and_then(|it| it.child_by_field_name("function"));
+    function.is_some_and(|it| it == path || it == parent)
 }
 
 fn at_name(function: Node<'_>) -> Node<'_> {
@@ -309,7 +345,7 @@ fn declared(walk: &mut Walk<'_>, node: Node<'_>, kind: SymbolKind) -> Enter {
     {
         let types = named(fields)
             .into_iter()
-            .filter(|it| !it.kind().ends_with("modifier"));
+            .filter(|it| !it.kind().ends_with("modifier") && it.kind() != "attribute_item");
         for (place, field) in types.enumerate() {
             let ty = ty(walk, field, 0);
             walk.bind_field(n, field, &place.to_string(), ty, None);
@@ -337,10 +373,12 @@ fn alias(walk: &mut Walk<'_>, node: Node<'_>) -> Enter {
         .child_by_field_name("type")
         .and_then(|it| ty(walk, it, 0));
     let (doc, visibility) = (doc(walk, node), visibility(walk, node));
+    let generics = generics(walk, node);
     if let Some(n) = walk.add(new)
         && let Some(symbol) = walk.symbol_mut(n)
     {
         symbol.returns = target;
+        symbol.generics = generics;
         symbol.doc = doc;
         symbol.visibility = visibility;
     }

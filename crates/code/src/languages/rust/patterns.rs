@@ -2,7 +2,7 @@
 
 use super::values::{expr, ty};
 use crate::facts::{Expr, Type};
-use crate::walk::{EXPR_DEPTH_MAX, Walk, named};
+use crate::walk::{EXPR_DEPTH_MAX, Walk, line, line_end, named};
 use kenning_grammars::tree_sitter::Node;
 
 pub(super) fn bind_pattern(walk: &mut Walk<'_>, node: Node<'_>) {
@@ -13,7 +13,7 @@ pub(super) fn bind_pattern(walk: &mut Walk<'_>, node: Node<'_>) {
         .child_by_field_name("value")
         .map(|it| expr(walk, it, 0));
     if let Some(pattern) = node.child_by_field_name("pattern") {
-        pattern_binds(walk, pattern, ty, value, 0);
+        walk.in_statement(node, |walk| pattern_binds(walk, pattern, ty, value, 0));
     }
 }
 
@@ -97,6 +97,7 @@ pub(super) fn closure(walk: &mut Walk<'_>, node: Node<'_>) {
     let list = node.child_by_field_name("parameters");
     let list = list.map(named).unwrap_or_default();
     let is_one = list.len() == 1;
+    walk.statement = Some((line(node), line_end(node)));
     for child in list {
         let value = receiver.clone().filter(|_| is_one).or(Some(Expr::Unknown));
         match child.kind() {
@@ -111,4 +112,5 @@ pub(super) fn closure(walk: &mut Walk<'_>, node: Node<'_>) {
             _ => pattern_binds(walk, child, None, value, 0),
         }
     }
+    walk.statement = None;
 }

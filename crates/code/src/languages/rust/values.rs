@@ -42,6 +42,10 @@ pub(super) fn ty(walk: &Walk<'_>, node: Node<'_>, depth: usize) -> Option<Type> 
             Some(found)
         }
         "reference_type" | "pointer_type" => inner("type"),
+        // `impl Iterator<Item = T>` holds values of `T`.
+        "type_binding" if matches!(walk.field(node, "name"), Some("Item" | "Output")) => {
+            inner("type")
+        }
         "dynamic_type" | "abstract_type" => inner("trait"),
         "bounded_type" | "higher_ranked_trait_bound" => {
             let mut all = named(node).into_iter();
@@ -73,7 +77,8 @@ pub(super) fn expr(walk: &Walk<'_>, node: Node<'_>, depth: usize) -> Expr {
     };
     match node.kind() {
         "self" => Expr::This,
-        "identifier" | "scoped_identifier" => dotted(&path_text(walk.text(node))),
+        "identifier" => Expr::Name(walk.name(node)),
+        "scoped_identifier" => dotted(&path_text(walk.text(node))),
         "field_expression" => {
             let field = walk.field(node, "field").unwrap_or_default();
             Expr::Member(Box::new(inner("value")), field.to_owned())
@@ -117,10 +122,7 @@ pub(super) fn expr(walk: &Walk<'_>, node: Node<'_>, depth: usize) -> Expr {
 pub(super) fn dotted(path: &str) -> Expr {
     let mut parts = path.split('.');
     let first = parts.next().unwrap_or_default();
-    let first = match first {
-        "self" => Expr::Name("self".to_owned()),
-        it => Expr::Name(it.to_owned()),
-    };
+    let first = Expr::Path(first.to_owned());
     parts.fold(first, |all, part| {
         Expr::Member(Box::new(all), part.to_owned())
     })
@@ -151,6 +153,11 @@ pub(super) fn tokens_call(walk: &mut Walk<'_>, tree: Node<'_>, depth: usize) {
                 after_name = true;
             }
             "::" | "." => {
+                if text == "::"
+                    && let Some(Expr::Name(name)) = chain
+                {
+                    chain = Some(Expr::Path(name));
+                }
                 is_joined = true;
                 after_name = false;
             }

@@ -50,14 +50,7 @@ pub(super) fn function(
         symbol.visibility = visibility;
     }
     for (name, ty, value) in bound {
-        walk.facts.bindings.push(crate::facts::Binding {
-            name,
-            scope: Some(n),
-            is_field: false,
-            line: crate::walk::line(node),
-            ty,
-            value,
-        });
+        walk.bind_first(n, crate::walk::line(node), name, ty, value);
     }
     if let Some(body) = body.filter(|_| !has_type) {
         match body.kind() {
@@ -69,14 +62,8 @@ pub(super) fn function(
             }
             _ => {
                 let value = expr(walk, body, 0);
-                walk.facts.bindings.push(crate::facts::Binding {
-                    name: "return".to_owned(),
-                    scope: Some(n),
-                    is_field: false,
-                    line: crate::walk::line(body),
-                    ty: None,
-                    value: Some(value),
-                });
+                let at = crate::walk::line(body);
+                walk.bind_first(n, at, "return".to_owned(), None, Some(value));
             }
         }
     }

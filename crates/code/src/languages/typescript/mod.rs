@@ -517,7 +517,9 @@ fn call(walk: &mut Walk<'_>, node: Node<'_>) {
     let Some(function) = node.child_by_field_name("function") else {
         return;
     };
-    let args = n_args(node.child_by_field_name("arguments"));
+    let list = node.child_by_field_name("arguments");
+    let args = n_args(list);
+    walk.values(list, &["identifier"]);
     match function.kind() {
         "import" => {
             let list = node.child_by_field_name("arguments");

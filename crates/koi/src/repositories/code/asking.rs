@@ -123,7 +123,9 @@ impl Koi {
 }
 
 fn named(tx: &dyn ReadTx, name: &str, repository: Option<&str>) -> Result<Vec<Node>> {
-    let name = name.trim();
+    // As people write it in the language they ask about.
+    let name = name.trim().trim_end_matches("()");
+    let name = &name.replace("::", ".").replace('#', ".");
     let filter = NodeFilter {
         kinds: vec![Kind::Symbol],
         project: Some(String::new()),
@@ -135,7 +137,7 @@ fn named(tx: &dyn ReadTx, name: &str, repository: Option<&str>) -> Result<Vec<No
     let is_named = |it: &Node| {
         let text = |name: &str| it.props.get(name).and_then(Value::as_str);
         let is_symbol = !matches!(text("label"), Some("Import"));
-        is_symbol && (text("name") == Some(name) || text("qualified_name") == Some(name))
+        is_symbol && [text("name"), text("qualified_name")].contains(&Some(name.as_str()))
     };
     let (mut found, mut after) = (Vec::new(), None);
     loop {
@@ -160,7 +162,10 @@ fn follow(
     with_guesses: bool,
 ) -> Result<Vec<CodeLink>> {
     let mut relations = match question {
-        CodeQuestion::Callers | CodeQuestion::Callees | CodeQuestion::Tests => vec!["CALLS"],
+        // A function that is passed on is called by whoever gets it.
+        CodeQuestion::Callers | CodeQuestion::Callees | CodeQuestion::Tests => {
+            vec!["CALLS", "USES"]
+        }
         CodeQuestion::Impact => vec!["CALLS", "EXTENDS", "IMPLEMENTS", "USES"],
     };
     if with_guesses {
@@ -178,14 +183,26 @@ fn follow(
             continue;
         }
         for relation in &relations {
-            for (id, edge) in edges(tx, at, relation, question)? {
-                if !seen.insert(id) {
+            // A type that is named is not called.
+            let is_value = *relation == "USES" && question != CodeQuestion::Impact;
+            if is_value && question != CodeQuestion::Callees {
+                let node = tx.node(at, When::Now)?;
+                if !node.is_some_and(|it| is_function(&it)) {
                     continue;
                 }
-                next.push_back((id, depth + 1));
+            }
+            for (id, edge) in edges(tx, at, relation, question)? {
+                if seen.contains(&id) {
+                    continue;
+                }
                 let Some(node) = tx.node(id, When::Now)? else {
                     continue;
                 };
+                if is_value && question == CodeQuestion::Callees && !is_function(&node) {
+                    continue;
+                }
+                seen.insert(id);
+                next.push_back((id, depth + 1));
                 let is_test = node.props.get("is_test").and_then(Value::as_bool) == Some(true);
                 if question != CodeQuestion::Tests || is_test {
                     all.push(link(node, &edge, depth + 1));
@@ -204,6 +221,11 @@ fn follow(
         place(a).cmp(&place(b))
     });
     Ok(all)
+}
+
+fn is_function(node: &Node) -> bool {
+    let label = node.props.get("label").and_then(Value::as_str);
+    matches!(label, Some("Function" | "Method" | "Macro"))
 }
 
 /// The other ends of a node's edges of a relation.

@@ -113,7 +113,10 @@ where
                 n_batch = 0;
                 let commit = commit.to_owned();
                 has_ended |= log.write(space, move |tx| {
-                    let repository = held(tx)?;
+                    let mut repository = held(tx)?;
+                    let edges = batch.iter().map(|it| it.2.len() as u64);
+                    repository.pending.n_edges += edges.sum::<u64>();
+                    repository.put(tx)?;
                     write(tx, &repository, &commit, batch)
                 })?;
             }

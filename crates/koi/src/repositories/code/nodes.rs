@@ -132,9 +132,7 @@ impl About<'_> {
         {
             put("receiver_type", receiver.into());
         }
-        if symbol.is_test {
-            put("is_test", true.into());
-        }
+        put("is_test", symbol.is_test.into());
         let body = match symbol.doc.is_empty() {
             true => symbol.signature.clone(),
             false => format!("{}\n\n{}", symbol.signature, symbol.doc),

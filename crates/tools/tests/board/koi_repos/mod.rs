@@ -2,6 +2,7 @@
 //! they must be. The repositories are real ones, made by the system's `git`.
 
 mod code;
+mod project;
 mod registration;
 
 use crate::{Fixture, koi_golden};

@@ -1,0 +1,149 @@
+//! The project that Kenning was started in: its code is read without being asked, so that questions about it have
+//! an answer on the first day.
+//!
+//! Only a git work tree is read, never a home directory or what is above one, and not more than a bounded
+//! number of files. `code.project: off` in config.yaml turns it off.
+
+use super::source::Source;
+use super::{NewRepository, Places, Registered, ScanResult, record};
+use crate::Koi;
+use kenning_core::{Code, Result};
+use kenning_kernel::{Caller, Principal};
+use kenning_vault::{Dir, resolved};
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// So many files are read without being asked …
+pub(super) const FILES_MAX: usize = 20_000;
+/// … and so much of them.
+pub(super) const BYTES_MAX: u64 = 200 << 20;
+
+/// The largest file that says where the repository of a work tree is.
+const POINTER_BYTES_MAX: u64 = 4_096;
+
+impl Places {
+    /// The project's real directory, if it is a git work tree and neither a home directory nor above one.
+    pub(super) fn project_root(&self) -> Option<PathBuf> {
+        let root = resolved(self.project.as_ref()?)?;
+        let home = self.home.as_ref().and_then(|it| resolved(it));
+        let is_home = home.is_some_and(|home| home.starts_with(&root));
+        let is_tree = || Dir::open(&root).is_ok_and(|it| it.exists(".git").unwrap_or(false));
+        (root.parent().is_some() && !is_home && is_tree()).then_some(root)
+    }
+}
+
+/// Changes when a commit is made or another is checked out.
+fn head_stamp(root: &Path) -> Option<String> {
+    let dir = Dir::open(root).ok()?;
+    let git = match dir.metadata(".git").ok()?.is_dir {
+        true => dir.subdir(".git").ok()?,
+        false => {
+            let pointer = dir.read(".git", POINTER_BYTES_MAX).ok()?;
+            let pointer = String::from_utf8(pointer).ok()?;
+            let path = pointer.trim().strip_prefix("gitdir: ")?;
+            Dir::open(&root.join(path)).ok()?
+        }
+    };
+    let stamps = ["HEAD", "logs/HEAD"].map(|it| git.stamp(it).ok());
+    Some(format!("{stamps:?}"))
+}
+
+impl Koi {
+    /// The project's directory, if its code is to be read without being asked.
+    fn project_root(&self) -> Option<PathBuf> {
+        let config = self.kernel.memory_config();
+        let is_wanted = config.is_ok_and(|it| it.reads_project);
+        // Where another server answers, nobody asks this store.
+        let is_asked = matches!(self.far_server(self.kernel.project().space()), Ok(None));
+        if !is_wanted || !is_asked || self.kernel.is_read_only() {
+            return None;
+        }
+        self.repositories.places.project_root()
+    }
+
+    /// Whether the project's code is read without being asked, and has not been read to the end yet.
+    pub fn awaits_project(&self, caller: &Caller) -> Result<bool> {
+        let Some(root) = self.project_root() else {
+            return Ok(false);
+        };
+        let url = Source::Local(root).shown();
+        let space = &caller.principal.space;
+        if *space != *self.kernel.project().space() || !self.can_scan_repositories() {
+            return Ok(false);
+        }
+        let all = self.kernel.log().read(space, record::all)?;
+        Ok(all
+            .iter()
+            .all(|it| it.url != url || it.scanned_ms.is_none()))
+    }
+
+    /// Reads the project's code and waits for it, if it is read without being asked.
+    pub fn scan_project(&self, caller: &Caller) -> Result<Vec<ScanResult>> {
+        match self.project_root() {
+            Some(root) => {
+                let registered = self.register_project(caller, &root)?;
+                self.scan_repositories(caller, Some(&registered.repo_name))
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The same in the background, if a commit has come since it was last done. A process that serves asks
+    /// now and then.
+    pub fn scan_changed_project(&self) -> Result<()> {
+        let Some(root) = self.project_root().filter(|_| self.can_scan_repositories()) else {
+            return Ok(());
+        };
+        let stamp = head_stamp(&root);
+        let seen = &self.repositories.project_seen;
+        let is_seen = |seen: &Option<String>| seen.is_some() && *seen == stamp;
+        if stamp.is_none() || is_seen(&seen.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(());
+        }
+        let space = self.kernel.project().space().clone();
+        let caller = Caller::new(Principal::owner(space.clone()));
+        let registered = self.register_project(&caller, &root)?;
+        let (job, _) = self.start_scan(&space, registered.repo_id, false)?;
+        while !job.wait(Duration::from_millis(200)) {}
+        match job.outcome() {
+            Some(Err(failure)) => {
+                let why = failure.message;
+                tracing::warn!("the code of the project was not read: {why}");
+            }
+            _ => self.kernel.embed_later(&space),
+        }
+        *seen.lock().unwrap_or_else(PoisonError::into_inner) = stamp;
+        Ok(())
+    }
+
+    /// The project under the name of its directory; with the directory above it where that is another's name.
+    fn register_project(&self, caller: &Caller, root: &Path) -> Result<Registered> {
+        let url = Source::Local(root.to_owned()).shown();
+        let all = self
+            .kernel
+            .log()
+            .read(&caller.principal.space, record::all)?;
+        // Whatever it was called by whoever registered it.
+        if let Some(known) = all.into_iter().find(|it| it.url == url) {
+            return Ok(Registered {
+                status: "already_registered",
+                repo_id: known.id,
+                repo_name: known.name,
+            });
+        }
+        let mut new = NewRepository {
+            repo_url: url,
+            ..NewRepository::default()
+        };
+        match self.register_repository(caller, &new) {
+            Err(error) if error.code == Code::Conflict => {
+                let parts: Vec<_> = root.iter().rev().take(2).collect();
+                let parts: Vec<_> = parts.iter().rev().map(|it| it.to_string_lossy()).collect();
+                new.repo_name = Some(parts.join("/"));
+                self.register_repository(caller, &new)
+            }
+            registered => registered,
+        }
+    }
+}
