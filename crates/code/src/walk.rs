@@ -11,8 +11,10 @@ use std::collections::HashSet;
 pub(crate) const EXPR_DEPTH_MAX: usize = 24;
 /// Nodes deeper than this are not visited.
 const TREE_DEPTH_MAX: usize = 4_000;
-/// So many facts of one kind are kept of a file.
-const FACTS_MAX: usize = 100_000;
+/// So many facts of one kind are kept of a file: the largest that is read has no more if a person wrote it.
+const FACTS_MAX: usize = 20_000;
+/// So many symbols of a file are kept.
+const SYMBOLS_MAX: usize = 5_000;
 /// The longest name that is kept.
 const NAME_CHARS_MAX: usize = 200;
 /// The longest signature …
@@ -173,7 +175,11 @@ impl<'a> Walk<'a> {
 
     /// Adds a symbol to the scope. A name that is empty, or too many symbols, add none.
     pub(crate) fn add(&mut self, new: New<'_>) -> Option<u32> {
-        if new.name.is_empty() || self.facts.symbols.len() >= FACTS_MAX {
+        if new.name.is_empty() {
+            return None;
+        }
+        if self.facts.symbols.len() >= SYMBOLS_MAX {
+            self.facts.gap = Some(format!("only the first {SYMBOLS_MAX} symbols are read"));
             return None;
         }
         let n = u32::try_from(self.facts.symbols.len()).ok()?;

@@ -7,6 +7,7 @@ use super::record::{Known, Repository};
 use super::scan::{LOOK_WALL, NOT_TEXT, bounds};
 use super::select::{self, Blob};
 use kenning_audit::{Draft, Passages, Tx};
+use kenning_code::Facts;
 use kenning_core::{Error, Kind, NodeId, Result};
 use kenning_search::passages;
 use kenning_store::When;
@@ -14,8 +15,8 @@ use kenning_text::hex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
 
-/// … and so much of them.
-const BATCH_BYTES: u64 = 8 << 20;
+/// … and so much of them: what is made of a text can be a hundred times as long.
+const BATCH_BYTES: u64 = 3 << 20;
 
 /// So many files are written together, at most …
 pub(super) const BATCH_FILES: usize = 200;
@@ -127,6 +128,7 @@ pub(super) fn read(
     git: &Git<'_>,
     repository: &Repository,
     batch: Vec<(Blob, Option<(String, NodeId)>)>,
+    mut known: HashMap<String, Facts>,
 ) -> Result<Vec<Reading>> {
     let mut wanted = String::new();
     for (blob, _) in &batch {
@@ -149,12 +151,16 @@ pub(super) fn read(
     let texts: Vec<_> = batch
         .into_iter()
         .zip(contents)
-        .map(|((blob, from), content)| (blob, from, content.and_then(select::text)))
+        .map(|((blob, from), content)| {
+            let facts = known.remove(&blob.path);
+            (blob, from, content.and_then(select::text), facts)
+        })
         .collect();
-    Ok(on_two_threads(texts, |(blob, from, text)| {
+    Ok(on_two_threads(texts, |(blob, from, text, facts)| {
         let cut = text.as_deref().map(|it| passages(&blob.path, it).into());
         let code = text.as_deref();
-        let code = code.and_then(|it| code::prepare(repository, &blob.path, &blob.object, it));
+        let code =
+            code.and_then(|it| code::prepare(repository, &blob.path, &blob.object, it, facts));
         Reading {
             passages: cut.unwrap_or_default(),
             code,
@@ -361,7 +367,7 @@ mod tests {
         Blob {
             path: path.to_owned(),
             object: object.to_owned(),
-            size_bytes: 3 << 20,
+            size_bytes: 1 << 20,
             file_type: "md".to_owned(),
         }
     }
@@ -414,7 +420,7 @@ mod tests {
     fn batches_are_bounded_by_files_and_by_bytes_and_lose_nothing() {
         let all: Vec<(Blob, ())> = (0..7).map(|n| (blob(&n.to_string(), "x"), ())).collect();
         let sizes: Vec<usize> = batches(all).map(|it| it.len()).collect();
-        assert_eq!(sizes, [2, 2, 2, 1], "3 MiB each, 8 MiB together");
+        assert_eq!(sizes, [3, 3, 1], "1 MiB each, 3 MiB together");
         let mut small: Vec<(Blob, ())> = Vec::new();
         for n in 0..450 {
             let blob = Blob {

@@ -1,7 +1,7 @@
 //! Unregistering a repository, and its documents.
 
 use super::record::{self, Known, Repository};
-use super::{changes, code, scan};
+use super::{changes, clones, code};
 use crate::Koi;
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, NodeId, Result, Space};
@@ -138,10 +138,10 @@ impl Koi {
         let Ok(dir) = self.kernel.data().subdir("repositories") else {
             return;
         };
-        let Ok(_lock) = dir.lock(&scan::lock_name(space, id), PATIENCE) else {
+        let Ok(_lock) = dir.lock(&clones::lock_name(space, id), PATIENCE) else {
             return;
         };
-        scan::remove_clones(&dir, space, |it| it == id);
+        clones::remove_clones(&dir, space, |it| it == id);
     }
 }
 

@@ -8,8 +8,8 @@
 //! whole batches behind; the next one finds them as it finds everything else, and goes on with the rest.
 //! Only when nothing differs any more is the commit said to be scanned.
 
-use super::branches::{self, Branches, Choice};
 use super::changes::{BATCH_FILES, Commit, Plan, batches, plan, put, read, remove};
+use super::clones::{clone_name, lock_name};
 use super::code::{self, Linked};
 use super::credentials;
 use super::git::{self, Bounds, Git};
@@ -20,28 +20,20 @@ use super::select::{self, Blob};
 use super::source::Source;
 use super::{Places, ScanProgress, Scanned};
 use kenning_audit::{Log, Tx};
-use kenning_core::{Code, Error, Hash, Result, Space};
-use kenning_egress::{Egress, Grant, Policy, Tunnel, TunnelLimits};
+use kenning_core::{Code, Error, Result, Space};
 use kenning_kernel::{Environment, Lease};
 use kenning_vault::{Dir, Lock};
 use serde_json::json;
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// For getting what is new.
-const FETCH_WALL: Duration = Duration::from_secs(600);
 /// For looking at what was got.
 pub(super) const LOOK_WALL: Duration = Duration::from_secs(120);
-/// The list of a repository's branches.
-const BRANCHES_BYTES_MAX: u64 = 64 << 20;
 /// The list of a tree's files.
 const LISTING_BYTES_MAX: u64 = 256 << 20;
-/// A repository without its history, packed.
-const REPOSITORY_BYTES_MAX: u64 = 2 << 30;
-/// So many packs are made one.
-const PACKS_MAX: usize = 16;
 /// How long a scan may be silent before another machine takes over.
 const LEASE: Duration = Duration::from_secs(60);
 /// How often it says that it is there.
@@ -53,7 +45,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(super) const NOT_TEXT: &str = "not a text in UTF-8";
 
 /// The ref that the branch is fetched to.
-const HEAD: &str = "refs/kenning/head";
+pub(super) const HEAD: &str = "refs/kenning/head";
 
 /// Everything that a scan needs, on a thread of its own.
 pub(super) struct Scanner {
@@ -89,7 +81,7 @@ impl Scanner {
         scanned
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         clone_name(&self.space, self.id)
     }
 
@@ -232,143 +224,6 @@ impl Scanner {
         self.carry_out(&git, &repository, commit, plan)
     }
 
-    fn tunnel(&self) -> Result<Tunnel> {
-        let hosts = &self.places.options.hosts;
-        let grants = hosts.iter().map(|it| Grant::parse(it));
-        let policy = Policy {
-            grants: grants.collect::<Result<_>>()?,
-            ..Policy::default()
-        };
-        let mut secret = [0; 32];
-        self.log.random().fill(&mut secret);
-        let limits = TunnelLimits {
-            total_timeout: FETCH_WALL,
-            bytes_max: REPOSITORY_BYTES_MAX,
-        };
-        Egress::new(policy).tunnel(&Hash(secret).to_string(), limits)
-    }
-
-    /// Gets the branch's last commit. A clone in disorder is left for a new one: the `git` of a process that
-    /// was killed may still be writing to it.
-    fn fetch(
-        &self,
-        dir: &Dir,
-        git: &mut Git<'_>,
-        repository: &Repository,
-        address: &str,
-    ) -> Result<Choice> {
-        let pointer = format!("{}.clone", self.name());
-        let known = dir.read(&pointer, 64).ok();
-        let known = known.and_then(|it| String::from_utf8(it).ok());
-        if let Some(clone) = known.filter(|it| self.is_clone(it)) {
-            git.dir = dir.path().join(&clone);
-            if dir.exists(&format!("{clone}/HEAD"))? {
-                match self.fetch_into(git, repository, address) {
-                    Ok(choice) => {
-                        self.tidy(dir, git, repository, &clone)?;
-                        return Ok(choice);
-                    }
-                    Err(error) if error.code != Code::Unavailable => return Err(error),
-                    Err(_) => {}
-                }
-            }
-        }
-        let mut bytes = [0; 8];
-        self.log.random().fill(&mut bytes);
-        let clone = format!(
-            "{}-{}.git",
-            self.name(),
-            &Hash::of(&bytes).to_string()[..16]
-        );
-        git.dir = dir.path().join(&clone);
-        let args = ["init", "--bare", "--quiet", "--template="];
-        git.ask(&args, Vec::new(), bounds(LOOK_WALL, 1 << 20))?;
-        let choice = match self.fetch_into(git, repository, address) {
-            Ok(choice) => choice,
-            Err(error) => {
-                // What cannot be removed now is swept by the next scan.
-                dir.remove_tree(&clone).ok();
-                return Err(error);
-            }
-        };
-        dir.write(&pointer, clone.as_bytes())?;
-        self.tidy(dir, git, repository, &clone)?;
-        Ok(choice)
-    }
-
-    fn is_clone(&self, name: &str) -> bool {
-        name.starts_with(&format!("{}-", self.name())) && name.ends_with(".git")
-    }
-
-    /// Clones that nobody uses go; the one that is used stays small.
-    fn tidy(&self, dir: &Dir, git: &Git<'_>, repository: &Repository, clone: &str) -> Result<()> {
-        for entry in dir.list(".")? {
-            if entry.name != clone && self.is_clone(&entry.name) {
-                // One that is still written to goes next time.
-                dir.remove_tree(&entry.name).ok();
-            }
-        }
-        let all = self.log.read(&self.space, record::all)?;
-        remove_clones(dir, &self.space, |id| all.iter().all(|it| it.id != id));
-        let (_, bytes) = dir.subdir(clone)?.usage(u64::MAX)?;
-        if bytes > REPOSITORY_BYTES_MAX {
-            dir.remove_tree(clone)?;
-            return Err(Error::too_large(format!(
-                "`{}` has more than {REPOSITORY_BYTES_MAX} bytes",
-                repository.name
-            ))
-            .hint("register a smaller repository"));
-        }
-        let packs = dir.list(&format!("{clone}/objects/pack"));
-        let is_pack = |it: &&kenning_vault::Entry| it.name.ends_with(".pack");
-        if packs.is_ok_and(|it| it.iter().filter(is_pack).count() >= PACKS_MAX) {
-            let args = ["gc", "--quiet", "--prune=now"];
-            git.ask(&args, Vec::new(), bounds(FETCH_WALL, 1 << 20))?;
-        }
-        Ok(())
-    }
-
-    /// Fetches the branch that somebody named, else the repository's default; gives which that is.
-    fn fetch_into(&self, git: &Git<'_>, repository: &Repository, address: &str) -> Result<Choice> {
-        let unreachable = |why: String| {
-            Error::unavailable(format!("`{}` cannot be fetched: {why}", repository.name))
-                .hint("check that it exists and is public, or give a token: GITHUB_TOKEN for github.com, KENNING_REPO_TOKENS for other hosts")
-        };
-        let ask = || {
-            let asked = Branches::ask(git, address, bounds(FETCH_WALL, BRANCHES_BYTES_MAX));
-            asked.map_err(|error| match error.code {
-                Code::Unavailable => unreachable(error.message),
-                _ => error,
-            })
-        };
-        let choice = match &repository.branch {
-            Some(branch) => branches::named(branch),
-            None => ask()?.default_choice()?,
-        };
-        let refs = format!("+{}:{HEAD}", choice.reference);
-        let args = [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--depth=1",
-            "--no-recurse-submodules",
-            "--no-write-fetch-head",
-            "--force",
-            "--",
-            address,
-            &refs,
-        ];
-        let ended = git.run(&args, Vec::new(), bounds(FETCH_WALL, 1 << 20))?;
-        if ended.is_success {
-            return Ok(choice);
-        }
-        if ended.said.contains("couldn't find remote ref") {
-            let branch = choice.branch.unwrap_or(choice.reference);
-            return Err(Error::not_found("branch", branch).hint(ask()?.remedy()));
-        }
-        Err(unreachable(git::last_line(&ended.said)))
-    }
-
     fn carry_out(
         &self,
         git: &Git<'_>,
@@ -383,7 +238,16 @@ impl Scanner {
         let commit = Arc::new(commit);
         for batch in batches(std::mem::take(&mut plan.put)) {
             self.check()?;
-            let readings = read(git, repository, batch)?;
+            let known = self.log.read(&self.space, |tx| {
+                let mut known = HashMap::new();
+                for (blob, _) in &batch {
+                    if let Some(facts) = code::known_facts(tx, &blob.path, &blob.object)? {
+                        known.insert(blob.path.clone(), facts);
+                    }
+                }
+                Ok(known)
+            })?;
+            let readings = read(git, repository, batch, known)?;
             done += readings.len() as u64;
             let code = readings.iter().filter_map(|it| it.code.as_ref());
             let n_symbols: u64 = code.map(|it| it.n_symbols() as u64).sum();
@@ -432,6 +296,13 @@ impl Scanner {
             },
             false => self.link(repository, &commit)?,
         };
+        if linked.n_left > 0 {
+            let reason = format!(
+                "{} files have symbols and no references: the repository has too many",
+                linked.n_left
+            );
+            plan.skip("*".to_owned(), &reason);
+        }
         let done = self.conclude(&commit, linked)?;
         Ok(Scanned {
             repo: repository.name.clone(),
@@ -515,40 +386,6 @@ impl Scanner {
             Ok(())
         })
     }
-}
-
-/// What the clone of a repository is called.
-fn clone_name(space: &Space, id: u64) -> String {
-    format!("{}{id}", clones_of(space))
-}
-
-/// What the names of a space's clones begin with.
-fn clones_of(space: &Space) -> String {
-    let space = Hash::of(space.to_string().as_bytes()).to_string();
-    format!("{}-", &space[..16])
-}
-
-/// Removes the clones of the repositories of a space whose numbers are meant. What cannot be removed now is
-/// removed another time.
-pub(super) fn remove_clones(dir: &Dir, space: &Space, is_meant: impl Fn(u64) -> bool) {
-    let prefix = clones_of(space);
-    for entry in dir.list(".").unwrap_or_default() {
-        let id = entry.name.strip_prefix(&prefix);
-        let id = id.and_then(|it| it.split(['-', '.']).next()?.parse().ok());
-        if !id.is_some_and(&is_meant) {
-            continue;
-        }
-        if entry.name.ends_with(".git") {
-            dir.remove_tree(&entry.name).ok();
-        } else if entry.name.ends_with(".clone") {
-            dir.remove(&entry.name).ok();
-        }
-    }
-}
-
-/// What is locked while a clone is used.
-pub(super) fn lock_name(space: &Space, id: u64) -> String {
-    format!("{}.lock", clone_name(space, id))
 }
 
 /// What nobody asked for must not be large.

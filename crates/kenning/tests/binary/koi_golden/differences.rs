@@ -43,16 +43,10 @@ pub(super) struct Waits {
     pub(super) what: &'static str,
 }
 
-pub(super) const WAITS: &[Waits] = &[
-    Waits {
-        lines: 84..=98,
-        what: "the code graph (`code_query`)",
-    },
-    Waits {
-        lines: 109..=109,
-        what: "federation (`federation_status`)",
-    },
-];
+pub(super) const WAITS: &[Waits] = &[Waits {
+    lines: 109..=109,
+    what: "federation (`federation_status`)",
+}];
 
 pub(super) const ROWS: &[Row] = &[
     Row {

@@ -4,13 +4,14 @@
 //! and does not happen is a fault too. The manual's page of differences is made from that list:
 //! `KENNING_UPDATE=1` writes it anew.
 
+mod code;
 mod compare;
 mod differences;
 mod surroundings;
 
 use crate::{Place, Server};
 use compare::{Found, differences, leave_out, sort_at, value_at};
-use differences::{Instead, ROWS, Row, WAITS};
+use differences::{Instead, Row, WAITS};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use surroundings::Surroundings;
@@ -42,7 +43,7 @@ fn recorded_requests_are_answered_as_recorded_where_no_difference_is_meant() {
             faults.push(format!("line {n}: {request}: {fault}"));
         }
     }
-    for (place, row) in ROWS.iter().enumerate() {
+    for (place, row) in all_rows().enumerate() {
         for line in row.lines.iter().filter(|it| !seen.contains(&(place, **it))) {
             faults.push(format!(
                 "line {line}: `{}` is no difference any more (note {})",
@@ -76,7 +77,7 @@ fn judge(
     answer: &Value,
     seen: &mut BTreeSet<(usize, usize)>,
 ) -> Vec<String> {
-    let rows = || ROWS.iter().enumerate().filter(|it| it.1.lines.contains(&n));
+    let rows = || all_rows().enumerate().filter(|it| it.1.lines.contains(&n));
     if line["status"] != status {
         let meant = rows().find(|it| it.1.path == "status");
         let Some((place, row)) = meant else {
@@ -122,7 +123,12 @@ fn judge(
     faults
 }
 
-/// Whether a row speaks of this place.
+/// Every difference that is meant.
+fn all_rows() -> impl Iterator<Item = &'static Row> {
+    differences::ROWS.iter().chain(code::ROWS)
+}
+
+/// Whether a row speaks of this place. What ends in `*` speaks of everything beneath.
 fn covers(row: &Row, path: &str) -> bool {
     let any: String = {
         let mut any = String::new();
@@ -143,7 +149,10 @@ fn covers(row: &Row, path: &str) -> bool {
         }
         any
     };
-    row.path.split('|').any(|it| it == path || it == any)
+    row.path.split('|').any(|it| match it.strip_suffix('*') {
+        Some(above) => path.starts_with(above),
+        None => it == path || it == any,
+    })
 }
 
 fn holds(row: &Row, found: &Found, theirs: &Value, ours: &Value) -> bool {
@@ -185,7 +194,7 @@ fn page() -> String {
         Everything else is answered with the same status and the same values.\n\n\
         | lines | in the answer | the original | here |\n|---|---|---|---|\n"
         .to_owned();
-    for row in ROWS {
+    for row in all_rows() {
         let path = row.path.split('|').map(|it| format!("`{it}`"));
         let path = path.collect::<Vec<_>>().join(", ");
         let (lines, theirs, ours) = (shown(row.lines), row.theirs, row.ours);

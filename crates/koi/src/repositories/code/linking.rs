@@ -14,6 +14,10 @@ const BATCH_EDGES: usize = 3_000;
 /// … of so many files at most.
 const BATCH_FILES: usize = 60;
 
+/// Facts of so many bytes are resolved together, which is about 700,000 lines; in memory they are many times
+/// as long. The files of a larger repository that come last have symbols and no references.
+const FACTS_BYTES_MAX: usize = 24 << 20;
+
 /// What linking did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Linked {
@@ -25,6 +29,8 @@ pub(in super::super) struct Linked {
     pub(in super::super) n_resolved: u64,
     /// Edges of those.
     pub(in super::super) n_resolved_edges: u64,
+    /// Files whose references are left out, because the repository has too many.
+    pub(in super::super) n_left: u64,
 }
 
 type Id = [u8; 16];
@@ -53,6 +59,8 @@ struct Known {
     sources: Vec<Source>,
     /// What files said that changed since they were linked.
     before: Vec<(String, Facts)>,
+    /// Files beyond [`FACTS_BYTES_MAX`].
+    n_left: u64,
 }
 
 /// Resolves the references of all files that changed, and of those that depend on them. `held` is called in
@@ -81,6 +89,7 @@ where
         n_edges: 0,
         n_resolved: places.len() as u64,
         n_resolved_edges: 0,
+        n_left: known.n_left,
     };
     let total = places.len() as u64;
     let mut resolved: HashSet<&str> = HashSet::new();
@@ -153,22 +162,32 @@ fn read(tx: &dyn kenning_store::ReadTx, repository: &Repository) -> Result<Known
     let mut known = Known {
         sources: Vec::new(),
         before: Vec::new(),
+        n_left: 0,
         files,
         links,
     };
     if is_done {
         return Ok(known);
     }
+    let mut bytes = 0;
     for (path, row) in &known.files {
+        let mut facts = Facts::default();
+        if bytes <= FACTS_BYTES_MAX
+            && let Some((found, n)) = rows::facts(tx, &row.facts)?
+        {
+            bytes += n;
+            facts = found;
+        }
+        known.n_left += u64::from(bytes > FACTS_BYTES_MAX);
         known.sources.push(Source {
             path: path.clone(),
-            facts: rows::facts(tx, &row.facts)?.unwrap_or_default(),
+            facts,
         });
     }
     for (path, link) in &known.links {
         let now = known.files.get(path).map(|it| &it.facts);
         if now != Some(&link.facts) {
-            let facts = rows::facts(tx, &link.facts)?.unwrap_or_default();
+            let facts = rows::facts(tx, &link.facts)?.unwrap_or_default().0;
             known.before.push((path.clone(), facts));
         }
     }

@@ -14,5 +14,5 @@ mod rows;
 
 pub use asking::{CodeLink, CodeQuestion, CodeSymbol};
 pub(super) use linking::{Linked, link};
-pub(super) use nodes::{Prepared, prepare, put, remove};
+pub(super) use nodes::{Prepared, known_facts, prepare, put, remove};
 pub(super) use rows::forget;

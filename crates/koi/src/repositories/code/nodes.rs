@@ -6,6 +6,7 @@ use kenning_audit::{Draft, Passages, Tx};
 use kenning_code::{Facts, Import, Language, Param, Symbol, SymbolKind, Type};
 use kenning_core::{Kind, NodeId, Result};
 use kenning_search::passages;
+use kenning_store::ReadTx;
 use kenning_text::hex;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -27,17 +28,37 @@ impl Prepared {
     }
 }
 
-/// Reads a text for symbols; none if it has no language that is read, and is no manifest.
+/// Whether a file is read for symbols, or tells about those that are.
+fn is_read(path: &str) -> bool {
+    Language::of_path(path).is_some() || kenning_code::is_manifest(path)
+}
+
+/// The facts of a text that another repository or work tree has too.
+pub(in super::super) fn known_facts(
+    tx: &dyn ReadTx,
+    path: &str,
+    object: &str,
+) -> Result<Option<Facts>> {
+    if !is_read(path) {
+        return Ok(None);
+    }
+    let found = rows::facts(tx, &rows::facts_key(path, object))?;
+    Ok(found.map(|it| it.0))
+}
+
+/// Reads a text for symbols, unless its facts are known; none if it has no language that is read, and is no
+/// manifest.
 pub(in super::super) fn prepare(
     repository: &Repository,
     path: &str,
     object: &str,
     text: &str,
+    known: Option<Facts>,
 ) -> Option<Prepared> {
-    if Language::of_path(path).is_none() && !kenning_code::is_manifest(path) {
+    if !is_read(path) {
         return None;
     }
-    let facts = kenning_code::read(path, text);
+    let facts = known.unwrap_or_else(|| kenning_code::read(path, text));
     let about = About {
         repository,
         path,

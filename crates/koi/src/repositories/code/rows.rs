@@ -108,9 +108,10 @@ pub(super) fn facts_key(path: &str, object: &str) -> String {
     format!("{}.{language}.{object}", kenning_code::FORMAT)
 }
 
-pub(super) fn facts(tx: &dyn ReadTx, key: &str) -> Result<Option<Facts>> {
+/// The facts of a text, and how many bytes they are kept in.
+pub(super) fn facts(tx: &dyn ReadTx, key: &str) -> Result<Option<(Facts, usize)>> {
     let row = FACTS.get(tx, key)?;
-    Ok(row.and_then(|it| Facts::from_bytes(&it.0)))
+    Ok(row.and_then(|it| Some((Facts::from_bytes(&it.0)?, it.0.len()))))
 }
 
 pub(super) fn put_facts(tx: &mut Tx<'_>, key: &str, bytes: &[u8]) -> Result<()> {
