@@ -28,6 +28,7 @@ mod koi_entities;
 mod koi_example;
 mod koi_following;
 mod koi_mail;
+mod koi_project;
 mod koi_reading;
 mod koi_repos;
 mod koi_statements;

@@ -2,7 +2,6 @@
 //! they must be. The repositories are real ones, made by the system's `git`.
 
 mod code;
-mod project;
 mod registration;
 
 use crate::{Fixture, koi_golden};
@@ -22,10 +21,10 @@ use std::time::{Duration, Instant};
 const A_PY: &str = "\"\"\"Module doc for a.\"\"\"\nimport os\nfrom json import dumps\n\nclass Greeter(object):\n    \"\"\"Greets.\"\"\"\n    def hello(self, name: str) -> str:\n        \"\"\"Say hello.\"\"\"\n        return helper(name)\n\ndef helper(n):\n    return dumps(n)\n";
 
 /// A work tree in one of the directories that may be read.
-struct Repo(PathBuf);
+pub(crate) struct Repo(pub(crate) PathBuf);
 
 impl Repo {
-    fn new(fixture: &Fixture, name: &str) -> Self {
+    pub(crate) fn new(fixture: &Fixture, name: &str) -> Self {
         let path = fixture.repositories().join(name);
         fs::create_dir_all(&path).unwrap();
         let repo = Self(path);
@@ -33,11 +32,11 @@ impl Repo {
         repo
     }
 
-    fn git(&self, args: &[&str]) -> String {
+    pub(crate) fn git(&self, args: &[&str]) -> String {
         git(&self.0, args)
     }
 
-    fn put(&self, path: &str, text: impl AsRef<[u8]>) -> &Self {
+    pub(crate) fn put(&self, path: &str, text: impl AsRef<[u8]>) -> &Self {
         let path = self.0.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
@@ -45,7 +44,7 @@ impl Repo {
     }
 
     /// Commits everything and gives the commit.
-    fn commit(&self) -> String {
+    pub(crate) fn commit(&self) -> String {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--allow-empty", "--message", "x"]);
         self.git(&["rev-parse", "HEAD"]).trim().to_owned()
@@ -73,7 +72,7 @@ fn git(dir: &Path, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).into_owned()
 }
 
-fn register(fixture: &Fixture, repo: &Repo, name: &str) -> Value {
+pub(crate) fn register(fixture: &Fixture, repo: &Repo, name: &str) -> Value {
     let request =
         json!({ "repo_url": repo.0.to_str().unwrap(), "repo_name": name, "branch": "main" });
     let request: github_repos::Request = serde_json::from_value(request).unwrap();
@@ -81,19 +80,19 @@ fn register(fixture: &Fixture, repo: &Repo, name: &str) -> Value {
     serde_json::to_value(done.unwrap()).unwrap()
 }
 
-fn call(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
+pub(crate) fn call(fixture: &Fixture, tool: &str, arguments: Value) -> Value {
     let reply = fixture.call(tool, arguments);
     assert!(!reply.is_error(), "{tool}: {}", reply.text);
     reply.to_json()
 }
 
-fn scan(fixture: &Fixture) -> Value {
+pub(crate) fn scan(fixture: &Fixture) -> Value {
     let found = call(fixture, "github_scan", json!({ "action": "scan" }));
     assert_eq!(found["status"], "completed", "{found}");
     found
 }
 
-fn status(fixture: &Fixture) -> Value {
+pub(crate) fn status(fixture: &Fixture) -> Value {
     call(fixture, "github_scan", json!({}))
 }
 
@@ -117,7 +116,7 @@ fn keys(fixture: &Fixture) -> Vec<String> {
 }
 
 /// What is wrong with the log, and whether every document's passages are its text.
-fn verify(fixture: &Fixture) {
+pub(crate) fn verify(fixture: &Fixture) {
     let engine = fixture.board.engine();
     let report = engine.verify(&Space::default(), &|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");

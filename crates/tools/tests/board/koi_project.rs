@@ -1,8 +1,8 @@
 //! The project that Kenning is started in: read without being asked, and nothing else is. And what a scan tells
 //! of what it did.
 
-use super::{Repo, call, register, scan, status, verify};
 use crate::Fixture;
+use crate::koi_repos::{Repo, call, register, scan, status, verify};
 use kenning_engine::Sensors;
 use kenning_engine::koi::ScanResult;
 use kenning_tools::Selection;
