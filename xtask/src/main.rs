@@ -68,9 +68,12 @@ const COMMANDS: &[Command] = &[
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \
                 [--minutes N]\n\
                 bench postgres [--seconds N] [--rows N]\n\
-                bench wasm [--calls N] [--binary PATH]",
+                bench wasm [--calls N] [--binary PATH]\n\
+                bench koi [--entities N] [--relationships N] [--notes N] [--calls N] [--at DIR] [--binary PATH]\n\
+                bench kiwi [--items N] [--calls N] [--binary PATH]\n\
+                bench hooks [--memories N] [--binary PATH]",
         about: "measure what a model pays, durable writes, the check of a large log, what is found\n      \
-                and how fast, PostgreSQL, and installed tools",
+                and how fast, PostgreSQL, installed tools, entities, items and hooks",
         run: bench::run,
     },
     Command {

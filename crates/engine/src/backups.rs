@@ -386,8 +386,8 @@ impl Engine {
         let Some(dir) = self.kernel.omi().existing(&caller.principal.space)? else {
             return Ok(None);
         };
-        self.backups_in(&dir, &self.kernel.memory_config()?)
-            .map(Some)
+        let config = self.kernel.memory_config()?;
+        self.backups_in(&dir, &config).map(Some)
     }
 
     fn backups_in(&self, dir: &Dir, config: &Config) -> Result<Backups> {

@@ -71,7 +71,7 @@ pub(crate) struct Chosen {
     /// Spaces that may have passages without a vector.
     waiting: Arc<Mutex<BTreeSet<Space>>>,
     /// The configuration, as the file with this stamp says.
-    config: Mutex<Option<(Stamp, Config)>>,
+    config: Mutex<Option<(Stamp, Arc<Config>)>>,
 }
 
 impl Chosen {
@@ -79,15 +79,15 @@ impl Chosen {
     pub(crate) fn config_at(
         &self,
         stamp: Stamp,
-        read: impl FnOnce() -> Result<Config>,
-    ) -> Result<Config> {
+        read: impl FnOnce() -> Result<Arc<Config>>,
+    ) -> Result<Arc<Config>> {
         if let Some((of, config)) = &*lock(&self.config)
             && *of == stamp
         {
-            return Ok(config.clone());
+            return Ok(Arc::clone(config));
         }
         let config = read()?;
-        *lock(&self.config) = Some((stamp, config.clone()));
+        *lock(&self.config) = Some((stamp, Arc::clone(&config)));
         Ok(config)
     }
 }
@@ -125,18 +125,19 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Kernel {
     /// The model that the configuration chose; `None` is the built-in table.
     fn embedder(&self) -> Option<Arc<dyn Embedder>> {
-        let config = match self.memory_config() {
-            Ok(config) => config.embedding,
+        let settings = match self.memory_config() {
+            Ok(settings) => settings,
             Err(error) => {
                 lock(&self.chosen.state).fault = Some(error.to_string());
                 return None;
             }
         };
+        let config = &settings.embedding;
         let mut state = lock(&self.chosen.state);
-        if state.config.as_ref() != Some(&config) {
-            let made = self.make_embedder(&config);
+        if state.config.as_ref() != Some(config) {
+            let made = self.make_embedder(config);
             *state = State {
-                config: Some(config),
+                config: Some(config.clone()),
                 fault: made.as_ref().err().map(ToString::to_string),
                 embedder: made.unwrap_or_default(),
                 rests_until: None,

@@ -209,14 +209,16 @@ impl Kernel {
     }
 
     /// Runs a call: all its waits together have one limit, from which the time it has waited before
-    /// is subtracted. Every call of a tool runs through this, and so does everything else here that a
+    /// is subtracted, and the configuration is read once. Every call of a tool runs through this, and so does everything else here that a
     /// client waits for. Long work (backup, restore, verify, import, export) does not.
     pub fn patiently<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
-        if self.shared {
-            patience::within(SHARED_WAIT.saturating_sub(waited.0), work)
-        } else {
-            work()
-        }
+        self.with_one_config(|| {
+            if self.shared {
+                patience::within(SHARED_WAIT.saturating_sub(waited.0), work)
+            } else {
+                work()
+            }
+        })
     }
 
     /// Checks that the caller may change things, and that this process may write.

@@ -131,12 +131,12 @@ impl Shared {
     /// filter, header or variable continues at the same place.
     fn hooks(&self) -> Result<BTreeMap<String, Webhook>> {
         let mut hooks = BTreeMap::new();
-        for hook in self.engine.kernel.memory_config()?.webhooks {
+        for hook in &self.engine.kernel.memory_config()?.webhooks {
             let hash = Hash::of(hook.url.shown().as_bytes()).to_string();
             let hash = hash.get(..32).unwrap_or(&hash);
             let taken = |n: &usize| !hooks.contains_key(&format!("{hash}.{n}"));
             let n = (0..).find(taken).unwrap_or_default();
-            hooks.insert(format!("{hash}.{n}"), hook);
+            hooks.insert(format!("{hash}.{n}"), hook.clone());
         }
         Ok(hooks)
     }

@@ -168,7 +168,7 @@ fn pick<'a>(random: &SeededRandom, words: &[&'a str]) -> &'a str {
 }
 
 /// A short text, the same for the same number.
-fn sentence(i: u64) -> String {
+pub(super) fn sentence(i: u64) -> String {
     let random = SeededRandom::new(i);
     let (subject, verb, object) = (
         pick(&random, SUBJECTS),
@@ -182,7 +182,7 @@ fn sentence(i: u64) -> String {
     )
 }
 
-fn question(i: u64) -> String {
+pub(super) fn question(i: u64) -> String {
     let random = SeededRandom::new(i);
     format!(
         "what about {} and {} in ticket {i}?",

@@ -10,6 +10,7 @@ mod collection;
 mod cypher;
 mod fixture;
 mod graph;
+mod hooks;
 mod kiwi;
 mod koi;
 mod memory;
@@ -32,7 +33,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tokens"] => tokens::run(options),
-        ["resolve"] => resolve::run(options),
+        ["resolve"] => optimized(options, || resolve::run(options)),
         ["writes"] => optimized(options, || writes::run(options)),
         ["audit"] => optimized(options, || audit::run(options)),
         ["verify"] => optimized(options, || verify::run(options)),
@@ -46,10 +47,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["kiwi"] => optimized(options, || kiwi::run(options)),
         ["code"] => code::run(options),
         ["cypher"] => optimized(options, || cypher::run(options)),
+        ["hooks"] => optimized(options, || hooks::run(options)),
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, code or cypher"
+            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, code or cypher"
         ),
     }
 }

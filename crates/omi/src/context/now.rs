@@ -9,12 +9,12 @@ use kenning_kernel::Caller;
 use kenning_kernel::FileNode;
 use kenning_kernel::files::{Writing, read_text};
 use kenning_memory::capsule::Capsule;
-use kenning_memory::config::Config;
 use kenning_memory::{now, stamp};
 use kenning_text::hex;
 use kenning_vault::Dir;
 use serde_json::{Value, json};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The largest NOW.md.
 pub(super) const BYTES_MAX: u64 = 1024 * 1024;
@@ -155,7 +155,7 @@ impl Omi {
     fn now_tokens_max(&self) -> usize {
         let config = self.kernel.memory_config().unwrap_or_else(|error| {
             tracing::warn!("using the default limit of NOW.md: {error}");
-            Config::default()
+            Arc::default()
         });
         config.max_now_tokens
     }

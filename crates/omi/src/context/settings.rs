@@ -59,6 +59,7 @@ impl Omi {
                 .write(&caller.principal.space, move |tx| {
                     tx.record("ConfigChanged", data).map(drop)
                 })?;
+            self.kernel.forget_config();
             dir.write_private(config::FILE, changed.as_bytes())
                 .map_err(|error| self.kernel.omi().unwritable(error))
         })

@@ -137,3 +137,38 @@ fn events_of_reads_are_as_many_as_the_configuration_asks_for() {
         assert_eq!(counted, n > 0, "{reads}");
     }
 }
+
+#[test]
+fn a_call_keeps_to_the_configuration_that_it_read_first() {
+    let fixture = Fixture::new();
+    let config = fixture.root.path().join("omi/config.yaml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let put = |tokens: usize| {
+        let text = format!("storage:\n  max_now_tokens: {tokens}\n");
+        // Of another length, so that no file system takes one for the other.
+        fs::write(&config, text).unwrap();
+    };
+    let kernel = fixture.kernel();
+    let read = || kernel.memory_config().unwrap().max_now_tokens;
+    put(900);
+    kernel.patiently(fixture.owner().waited, || {
+        assert_eq!(read(), 900);
+        put(1_000);
+        assert_eq!(read(), 900);
+        // A part of the call is the call.
+        kernel.patiently(fixture.owner().waited, || assert_eq!(read(), 900));
+        // Another program in the same call has settings of its own.
+        let other = Fixture::new();
+        let theirs = other.kernel();
+        let default = theirs.patiently(other.owner().waited, || theirs.memory_config());
+        assert_ne!(default.unwrap().max_now_tokens, 900);
+        assert_eq!(read(), 900);
+        // What the call itself sets, it goes by.
+        let omi = fixture.board.engine().omi();
+        omi.config_set(&fixture.owner(), "storage.max_now_tokens", "70000")
+            .unwrap();
+        assert_eq!(read(), 70_000);
+    });
+    put(8_000);
+    assert_eq!(read(), 8_000);
+}
