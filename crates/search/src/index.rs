@@ -4,6 +4,10 @@
 //! entry a passage; an entry whose node changed is dead, and when half of them are, the others are copied to
 //! a new index (`compact`).
 
+mod admission;
+
+pub(crate) use admission::Admission;
+
 use crate::prepared::{Prepared, PreparedPassage};
 use crate::rank::Spread;
 use crate::scan::Vectors;
@@ -130,67 +134,6 @@ impl WithAllWords<'_> {
         self.firsts
             .iter()
             .map(|&at| self.index.entries[at as usize].node)
-    }
-}
-
-/// A filter in the numbers of one index.
-pub(crate) struct Admission<'a> {
-    index: &'a Index,
-    filter: &'a Filter,
-    bits: u64,
-    /// Properties beyond the bits.
-    further: Vec<u32>,
-    /// Properties of which one is enough, if any were asked for.
-    any: Option<(u64, Vec<u32>)>,
-    /// A property that nobody has admits nobody, and so do kinds of which there is nothing.
-    impossible: bool,
-}
-
-impl Admission<'_> {
-    fn is_named(&self, at: usize) -> bool {
-        let node = self.index.entries[at].node;
-        self.filter
-            .nodes
-            .as_ref()
-            .is_none_or(|it| it.contains(&node))
-    }
-
-    /// Whether a passage was there at the moment that is asked for.
-    pub(crate) fn holds(&self, at: usize) -> bool {
-        let gate = &self.index.gates[at];
-        gate.alive
-            && match self.filter.as_of_ms {
-                None => gate.ended_ms == u64::MAX,
-                Some(moment) => gate.created_ms <= moment && moment < gate.ended_ms,
-            }
-    }
-
-    /// Every passage that is admitted.
-    pub(crate) fn admitted(&self) -> Vec<u32> {
-        if self.impossible {
-            return Vec::new();
-        }
-        let all = 0..u32::try_from(self.index.entries.len()).unwrap_or(u32::MAX);
-        all.filter(|&at| self.admits(at as usize)).collect()
-    }
-
-    pub(crate) fn admits(&self, at: usize) -> bool {
-        let gate = &self.index.gates[at];
-        self.holds(at)
-            && gate.facets & self.bits == self.bits
-            && (self.filter.kinds.is_empty() || self.filter.kinds.contains(&gate.kind))
-            && !self.impossible
-            && self.is_named(at)
-            && self
-                .further
-                .iter()
-                .all(|it| self.index.entries[at].facets.contains(it))
-            && self.any.as_ref().is_none_or(|(bits, further)| {
-                gate.facets & bits != 0
-                    || further
-                        .iter()
-                        .any(|it| self.index.entries[at].facets.contains(it))
-            })
     }
 }
 
@@ -465,27 +408,6 @@ impl Index {
         term
     }
 
-    pub(crate) fn admission<'a>(&'a self, filter: &'a Filter) -> Admission<'a> {
-        let wanted = filter.facets.iter().map(|it| self.facets.get(it).copied());
-        let facets: Vec<u32> = wanted.flatten().collect();
-        let is_there = |kind: &Kind| self.kinds.get(kind).is_some_and(|n| *n > 0);
-        let impossible = facets.len() < filter.facets.len()
-            || !filter.kinds.is_empty() && !filter.kinds.iter().any(is_there);
-        let any = (!filter.any_facet.is_empty()).then(|| {
-            let known = filter.any_facet.iter().filter_map(|it| self.facets.get(it));
-            let known: Vec<u32> = known.copied().collect();
-            (bits(&known), beyond_bits(&known))
-        });
-        Admission {
-            bits: bits(&facets),
-            further: beyond_bits(&facets),
-            any,
-            index: self,
-            filter,
-            impossible,
-        }
-    }
-
     /// Nodes that have every word of a text, each in one passage or another.
     pub fn nodes_with_all_words(&self, text: &str, filter: &Filter) -> WithAllWords<'_> {
         let mut words = crate::tokens(&self.respelled(text));
@@ -499,6 +421,9 @@ impl Index {
         let mut terms = terms.unwrap_or_default();
         terms.sort_unstable_by_key(|&term| self.term_frequency[term]);
         let admission = self.admission(filter);
+        if admission.is_impossible() {
+            terms.clear();
+        }
         let mut firsts: Option<Vec<u32>> = None;
         for term in terms {
             let mut known = firsts.as_deref().map(|it| it.iter().peekable());
@@ -675,12 +600,6 @@ impl Default for Index {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// Those that no bit stands for.
-fn beyond_bits(facets: &[u32]) -> Vec<u32> {
-    let beyond = facets.iter().copied();
-    beyond.filter(|&it| facet_bit(it).is_none()).collect()
 }
 
 /// The bit of a property in a [`Gate`], for the first ones.

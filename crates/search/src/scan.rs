@@ -5,10 +5,12 @@
 //! what another process wrote is appended.
 //!
 //! Where there are many, reading 8 bits a number of all takes longer than everything else that a query
-//! needs. Then one bit a number, in [`Sketches`], says which are worth it.
+//! needs. Then one bit a number, in [`Sketches`], says which are worth it. Making them takes as long as some
+//! hundred scans, so a process that asks once does without.
 
 use crate::sketch::Sketches;
 use kenning_simd::{dot_i8_i16, dot_i16_f32};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// From so many vectors on, sketches pay: fewer are scanned in a fraction of a millisecond.
 pub(crate) const SKETCHED_FROM: usize = 20_000;
@@ -26,9 +28,14 @@ const SAMPLED: usize = 17;
 /// Rows that are multiplied at a time.
 const BLOCK: usize = 1_024;
 
+/// Vectors that are sketched at a time while others wait.
+const SKETCHED_AT_ONCE: usize = 2_048;
+
 /// Vectors of one dimension, in the order in which they were added.
 #[derive(Debug)]
 pub(crate) struct Vectors {
+    /// No other vectors of this process have it.
+    id: u64,
     dimensions: usize,
     coarse: Vec<i8>,
     coarse_scale: Vec<f32>,
@@ -44,9 +51,17 @@ struct Sketched {
     centered: usize,
 }
 
+/// Sketches that are being made beside the vectors that they are of.
+pub(crate) struct Sketching {
+    of: u64,
+    sketched: Sketched,
+}
+
 impl Vectors {
     pub(crate) fn new(dimensions: usize) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
             dimensions,
             coarse: Vec::new(),
             coarse_scale: Vec::new(),
@@ -129,6 +144,49 @@ impl Vectors {
 
     pub(crate) fn is_sketched(&self) -> bool {
         self.sketched.is_some()
+    }
+
+    /// Whether scans would be faster with sketches, and there are none.
+    pub(crate) fn lacks_sketches(&self) -> bool {
+        self.sketched.is_none() && self.len() >= SKETCHED_FROM
+    }
+
+    /// Sketches what was added, if there are sketches.
+    pub(crate) fn prepare_further(&mut self) {
+        if self.is_sketched() {
+            self.prepare();
+        }
+    }
+
+    /// Begins to make sketches beside these vectors, which may grow meanwhile.
+    pub(crate) fn begin_sketches(&self) -> Sketching {
+        Sketching {
+            of: self.id,
+            sketched: Sketched {
+                sketches: Sketches::around(self.mean()),
+                centered: self.len(),
+            },
+        }
+    }
+
+    /// Sketches some more; false if all are, or if these are other vectors.
+    pub(crate) fn sketch_some(&self, sketching: &mut Sketching) -> bool {
+        let sketches = &mut sketching.sketched.sketches;
+        if sketching.of != self.id || sketches.len() >= self.len() {
+            return false;
+        }
+        let end = self.len().min(sketches.len() + SKETCHED_AT_ONCE);
+        for at in sketches.len()..end {
+            sketches.push(&self.get(at));
+        }
+        true
+    }
+
+    /// Takes over sketches that were made beside these vectors.
+    pub(crate) fn adopt(&mut self, sketching: Sketching) {
+        if sketching.of == self.id && self.sketched.is_none() {
+            self.sketched = Some(sketching.sketched);
+        }
     }
 
     fn mean(&self) -> Vec<f32> {
@@ -410,6 +468,33 @@ mod tests {
         }
         assert!(held * 100 >= of * 99, "{held} of {of}");
         assert!(held_by_sketch * 100 >= of * 99, "{held_by_sketch} of {of}");
+    }
+
+    #[test]
+    fn sketches_that_are_made_beside_the_vectors_find_the_same_and_are_of_no_others() {
+        let mut vectors = vectors_of(sentences().take(SKETCHED_FROM + 3_000));
+        assert!(vectors.lacks_sketches());
+        let mut sketching = vectors.begin_sketches();
+        while vectors.sketch_some(&mut sketching) {}
+        // One that comes while they are being made is scanned as before.
+        let query = vector_of("when did the mayor praise the violinist");
+        vectors.push(&query);
+        vectors.adopt(sketching);
+        assert!(vectors.is_sketched());
+        let mut beside = Vec::new();
+        vectors.scan(&query, &mut beside);
+        let mut prepared = vectors_of(sentences().take(SKETCHED_FROM + 3_000));
+        prepared.prepare();
+        prepared.push(&query);
+        let mut at_once = Vec::new();
+        prepared.scan(&query, &mut at_once);
+        assert_eq!(beside, at_once);
+        assert_eq!(best(&beside, 1), [SKETCHED_FROM + 3_000]);
+
+        let mut other = vectors_of(sentences().take(SKETCHED_FROM));
+        let sketching = vectors.begin_sketches();
+        other.adopt(sketching);
+        assert!(!other.is_sketched());
     }
 
     #[test]

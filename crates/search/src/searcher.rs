@@ -232,6 +232,9 @@ impl Searcher {
             if let Ok(index) = slot.index.read()
                 && index.has(seq, model)
             {
+                if until.is_none() && index.vectors.lacks_sketches() {
+                    slot.sketch_later();
+                }
                 return Ok((work(&index), IndexState::default()));
             }
             match slot.turn(until, || slot.has(seq, model)) {

@@ -7,6 +7,7 @@ use crate::prepared::{Prepared, Ready};
 use kenning_core::{Error, Result, idle};
 use kenning_embed::Model;
 use kenning_store::Node;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Instant;
 
@@ -20,6 +21,8 @@ pub(crate) struct Slot {
     /// Whether a call follows the log. Whoever holds this lock may ask for the index, not the other way.
     is_followed: Mutex<bool>,
     moved_on: Condvar,
+    /// Whether a thread makes sketches.
+    is_sketching: AtomicBool,
 }
 
 /// What a call that needs more of the log than the index has got to do.
@@ -78,6 +81,29 @@ impl Slot {
     pub(crate) fn tell(&self) {
         drop(self.lock_turn());
         self.moved_on.notify_all();
+    }
+
+    /// Makes sketches of the vectors in the background, for a process that asks again and again. Searches go
+    /// on meanwhile.
+    pub(crate) fn sketch_later(self: &Arc<Self>) {
+        if self.is_sketching.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let slot = Arc::clone(self);
+        let thread = std::thread::Builder::new().name("kenning-sketch".to_owned());
+        // Without the thread searches only take longer; a later one tries again.
+        let started = thread.spawn(move || {
+            // An index that breaks meanwhile is made anew by whoever searches next.
+            if let Ok(mut sketching) = slot.look(|index| index.vectors.begin_sketches()) {
+                let mut some = |index: &Index| index.vectors.sketch_some(&mut sketching);
+                while slot.look(&mut some).unwrap_or(false) {}
+                slot.change(|index| index.vectors.adopt(sketching));
+            }
+            slot.is_sketching.store(false, Ordering::Relaxed);
+        });
+        if started.is_err() {
+            self.is_sketching.store(false, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn has(&self, seq: u64, model: Option<&Model>) -> bool {
@@ -146,7 +172,7 @@ impl Slot {
         self.change(|index| {
             prepared.iter().for_each(|it| index.take_in(it.0, &it.1));
             changes.gone.iter().for_each(|it| index.remove(*it));
-            index.vectors.prepare();
+            index.vectors.prepare_further();
             index.seq = changes.at;
         });
     }

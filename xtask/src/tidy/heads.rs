@@ -21,7 +21,7 @@ const LARGER: &[(&str, usize)] = &[
     ("crates/kg/src/graph/library.rs", 650),
     ("crates/rest/src/koi/facts.rs", 760),
     ("crates/sandbox/src/wasm/files.rs", 720),
-    ("crates/search/src/index.rs", 780),
+    ("crates/search/src/index.rs", 690),
     ("crates/store-postgres/src/tx.rs", 840),
     ("crates/store-sqlite/src/tx.rs", 890),
     ("crates/tools/src/kiwi/execute.rs", 730),

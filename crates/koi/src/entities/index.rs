@@ -368,19 +368,34 @@ impl Run<'_> {
     /// A small change is one transaction: nobody sees half of it.
     fn at_once(&mut self, graph: &Graph, plan: Plan) -> Result<bool> {
         let things = self.things_to_put(graph, plan.things)?;
-        let removed = self.things_to_remove(graph, plan.removed)?;
+        let removed = self.things_to_remove(graph, plan.removed.clone())?;
         let (stated, links, mut nodes) = (plan.stated, plan.links, plan.nodes);
         let (gone, tally) = (plan.gone_notes, plan.tally);
+        let called: Vec<(String, Vec<String>)> = things.iter().map(ThingToPut::called).collect();
+        let gone_things: Vec<String> = plan.removed.into_iter().map(|it| it.0).collect();
+        let before = self.n;
         self.caller.check()?;
         let done = self.count(plan.state.of, move |tx| {
             put_stated(tx, stated)?;
-            nodes.extend(put_things(tx, things)?);
+            let put = put_things(tx, things)?;
+            nodes.extend(put.iter().map(|(uri, node)| (uri.clone(), *node)));
             let drafts = links.into_iter().filter_map(|it| it.drafts(&nodes));
             put_links(tx, drafts.collect())?;
             remove_things(tx, removed)?;
-            finish(tx, &gone, &tally)
+            finish(tx, &gone, &tally)?;
+            Ok(put)
         })?;
-        Ok(done.is_some())
+        let Some(put) = done else {
+            return Ok(false);
+        };
+        let called = called.into_iter();
+        let called = called.filter_map(|(uri, names)| Some((put.get(&uri).copied()?, uri, names)));
+        let called: Vec<_> = called
+            .map(|(node, uri, names)| (uri, node, names))
+            .collect();
+        let spellings = &self.engine.entities.spellings;
+        spellings.follow(&self.caller.principal.space, before, &called, &gone_things);
+        Ok(true)
     }
 
     fn things_to_put(

@@ -76,6 +76,13 @@ impl ThingToPut {
     }
 }
 
+impl ThingToPut {
+    /// Its URI, and every name that it has.
+    pub(super) fn called(&self) -> (String, Vec<String>) {
+        (self.uri.clone(), self.names.clone())
+    }
+}
+
 impl ThingToRemove {
     pub(super) fn of(tx: &dyn ReadTx, graph: &Graph, uri: &str, id: NodeId) -> Result<Self> {
         let node = tx.node(id, When::Now)?;

@@ -2,8 +2,8 @@
 //!
 //! A store looks through the rows of each key, of which common names have thousands. A process that was
 //! kept waiting reads all names once, in the background, and counts keys in memory from then on. What it
-//! has read is of one state of the graph: when that is another, the store answers again until the names
-//! that changed were read. Both find the same.
+//! has read is of one state of the graph, and follows what this process writes ([`Spellings::follow`]). When
+//! another process wrote, the store answers again until the names that changed were read. Both find the same.
 
 use super::aliases;
 use super::index::{NODES, graph_state};
@@ -72,6 +72,35 @@ impl Spellings {
             }
         }
         Ok(found)
+    }
+
+    /// Takes over what one transaction of this process changed: who has which names now, and who is gone.
+    /// The graph was in the state `n` before, and is in the next one after it.
+    pub(super) fn follow(
+        &self,
+        space: &Space,
+        n: u64,
+        put: &[(String, NodeId, Vec<String>)],
+        removed: &[String],
+    ) {
+        let mut slots = self.lock();
+        let slot = slots.entry(space, Slot::default);
+        // While somebody looks at them or reads them again they stay behind, and are read again.
+        let Some(names) = slot.names.as_mut().and_then(Arc::get_mut) else {
+            return;
+        };
+        if names.of != n {
+            return;
+        }
+        removed.iter().for_each(|uri| names.remove(uri));
+        for (uri, node, called) in put {
+            names.remove(uri);
+            names.put(uri, *node, called.iter().map(String::as_str));
+        }
+        names.of = n + 1;
+        if names.is_mostly_gone() {
+            slot.names = None;
+        }
     }
 
     fn read_later(&self, later: &Later, space: &Space) {
@@ -149,6 +178,7 @@ struct Names {
     /// What was written of each entity, by its URI.
     rows: HashMap<String, Text>,
     names: Vec<Name>,
+    n_gone: usize,
     by_uri: HashMap<String, Vec<u32>>,
     by_key: HashMap<u64, Vec<u32>>,
 }
@@ -191,8 +221,14 @@ impl Names {
         for place in self.by_uri.remove(uri).unwrap_or_default() {
             if let Some(name) = self.names.get_mut(place as usize) {
                 name.is_gone = true;
+                self.n_gone += 1;
             }
         }
+    }
+
+    /// Whether it would pay to read them anew.
+    fn is_mostly_gone(&self) -> bool {
+        self.names.len() > 1_000 && self.n_gone * 2 > self.names.len()
     }
 
     fn find(&self, text: &str, limit: usize) -> Alike {
@@ -310,6 +346,38 @@ mod tests {
             expected.truncate(2);
             assert_eq!(names.find(text, 2), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn names_follow_what_this_process_writes_and_wait_if_another_did() {
+        let spellings = Spellings::default();
+        let space = Space::default();
+        let mut names = Names {
+            of: 7,
+            ..Names::default()
+        };
+        names.put("a", node(1), ["Bill Baue"].into_iter());
+        names.put("b", node(2), ["Bill Bauer"].into_iter());
+        spellings.lock().entry(&space, Slot::default).names = Some(Arc::new(names));
+        let found = |text: &str| {
+            let names = spellings.lock().get(&space).unwrap().names.clone().unwrap();
+            let found = names.find(text, 9).into_iter().map(|it| it.0);
+            (names.of, found.collect::<Vec<_>>())
+        };
+        let put = [("a".to_owned(), node(1), vec!["Wilma".to_owned()])];
+        spellings.follow(&space, 7, &put, &["b".to_owned()]);
+        assert_eq!(found("Bill Baue"), (8, vec![]));
+        assert_eq!(found("Wilma"), (8, vec![node(1)]));
+        // Another process has written in between: they say of which state they are, and are not asked.
+        let put = [("c".to_owned(), node(3), vec!["Carla".to_owned()])];
+        spellings.follow(&space, 9, &put, &[]);
+        assert_eq!(found("Carla"), (8, vec![]));
+        let held = spellings.lock().get(&space).unwrap().names.clone();
+        spellings.follow(&space, 8, &put, &[]);
+        drop(held);
+        assert_eq!(found("Carla"), (8, vec![]));
+        spellings.follow(&space, 8, &put, &[]);
+        assert_eq!(found("Carla"), (9, vec![node(3)]));
     }
 
     #[test]

@@ -36,33 +36,43 @@ impl Rough {
                 asked.put_model_cosines(&mut cosine);
             }
         }
-        let of = |scores: &[f32]| {
-            let scores = admitted.iter().map(|&at| f64::from(scores[at as usize]));
-            (
-                Scale::of(scores.clone(), admitted.len()),
-                scores.fold(f64::INFINITY, f64::min),
-            )
-        };
-        let ((by_text, _), (by_cosine, lowest_cosine)) = (of(&text), of(&cosine));
+        let n = admitted.len();
+        let (text_low, text_high) = ends(&text, &admitted);
+        let (cosine_low, cosine_high) = ends(&cosine, &admitted);
         Self {
             admitted,
             text,
             cosine,
-            by_text,
-            lowest_cosine,
-            by_cosine,
+            by_text: Scale::between(text_low, text_high, n),
+            lowest_cosine: cosine_low,
+            by_cosine: Scale::between(cosine_low, cosine_high, n),
         }
     }
 
-    /// What a mode orders by, from 0 to 1.
-    pub(super) fn score(&self, at: u32, mode: Mode) -> f64 {
-        let text = || self.by_text.apply(f64::from(self.text[at as usize]));
-        let cosine = || self.by_cosine.apply(f64::from(self.cosine[at as usize]));
-        match mode {
-            Mode::Hybrid | Mode::Fused => fused(text(), cosine()),
-            Mode::Semantic => cosine(),
-            Mode::FullText => text(),
+    /// What a mode orders by, in [`STEPS`]. Every passage is looked at, so it is a few multiplications.
+    fn steps(&self, mode: Mode) -> Vec<u16> {
+        let (text_share, cosine_share) = match mode {
+            Mode::Hybrid | Mode::Fused => (TEXT_SHARE, 1.0 - TEXT_SHARE),
+            Mode::Semantic => (0.0, 1.0),
+            Mode::FullText => (1.0, 0.0),
+        };
+        let factor = |share: f64, scale: &Scale| {
+            let step = share * (STEPS - 1) as f64 / scale.range;
+            (step as f32, scale.low as f32)
+        };
+        let (text_factor, text_low) = factor(text_share, &self.by_text);
+        let (cosine_factor, cosine_low) = factor(cosine_share, &self.by_cosine);
+        let step = |(text, cosine): (&f32, &f32)| {
+            let by_text = text_factor * (text - text_low).max(0.0);
+            let by_cosine = cosine_factor * (cosine - cosine_low).max(0.0);
+            (by_text + by_cosine).min((STEPS - 1) as f32) as u16
+        };
+        if self.admitted.len() == self.text.len() {
+            return self.text.iter().zip(&self.cosine).map(step).collect();
         }
+        let admitted = self.admitted.iter().map(|&at| at as usize);
+        let each = admitted.map(|at| step((&self.text[at], &self.cosine[at])));
+        each.collect()
     }
 
     /// About so many of the best, or all: counted by score instead of sorted.
@@ -70,12 +80,7 @@ impl Rough {
         if self.admitted.len() <= wanted {
             return self.admitted.clone();
         }
-        let step = |score: f64| ((score * (STEPS - 1) as f64) as usize).min(STEPS - 1);
-        let steps: Vec<u16> = self
-            .admitted
-            .iter()
-            .map(|&at| u16::try_from(step(self.score(at, mode))).unwrap_or(u16::MAX))
-            .collect();
+        let steps = self.steps(mode);
         let mut counts = [0_usize; STEPS];
         for &it in &steps {
             counts[usize::from(it)] += 1;
@@ -91,6 +96,36 @@ impl Rough {
         // Where very many are equally good, the later ones say no more than the first.
         good.take(4 * wanted).collect()
     }
+}
+
+/// The lowest and the highest score of those that are admitted.
+fn ends(scores: &[f32], admitted: &[u32]) -> (f64, f64) {
+    /// Several at a time, because each comparison of a single one waits for the one before.
+    const LANES: usize = 16;
+    let (mut low, mut high) = ([f32::INFINITY; LANES], [f32::NEG_INFINITY; LANES]);
+    let mut look = |lane: usize, score: f32| {
+        low[lane] = if score < low[lane] { score } else { low[lane] };
+        high[lane] = if score > high[lane] {
+            score
+        } else {
+            high[lane]
+        };
+    };
+    if admitted.len() == scores.len() {
+        let (lanes, rest) = scores.as_chunks::<LANES>();
+        for chunk in lanes {
+            (0..LANES).for_each(|lane| look(lane, chunk[lane]));
+        }
+        rest.iter().for_each(|&score| look(0, score));
+    } else {
+        for chunk in admitted.chunks(LANES) {
+            let each = chunk.iter().enumerate();
+            each.for_each(|(lane, &at)| look(lane, scores[at as usize]));
+        }
+    }
+    let low = low.into_iter().fold(f32::INFINITY, f32::min);
+    let high = high.into_iter().fold(f32::NEG_INFINITY, f32::max);
+    (f64::from(low), f64::from(high))
 }
 
 /// Moves scores to 0..1, from the lowest to the highest.
