@@ -84,10 +84,7 @@ impl Vectors {
         // 32,767 steps of the fine scale are 127 of the coarse one.
         const RATIO: f32 = 32_767.0 / 127.0;
         Some(Self {
-            coarse: fine
-                .iter()
-                .map(|&it| (f32::from(it) / RATIO).round() as i8)
-                .collect(),
+            coarse: fine.iter().map(|&it| coarse_of(it)).collect(),
             coarse_scale: scales.iter().map(|it| it * RATIO).collect(),
             fine,
             fine_scale: scales,
@@ -271,6 +268,14 @@ impl Vectors {
         let row = &self.fine[at * self.dimensions..][..self.dimensions];
         dot_i16_f32(row, query) * self.fine_scale[at]
     }
+}
+
+/// A fine code as the nearest coarse one, in whole numbers: a process that starts does this with every one.
+fn coarse_of(fine: i16) -> i8 {
+    const BITS: u32 = 24;
+    /// 127 / 32,767 of `1 << BITS`; the greatest product still fits 32 bits.
+    const FACTOR: i32 = 65_026;
+    ((i32::from(fine) * FACTOR + (1 << (BITS - 1))) >> BITS) as i8
 }
 
 /// Up to where the lowest go, and from where on the best do.
@@ -468,6 +473,15 @@ mod tests {
         }
         assert!(held * 100 >= of * 99, "{held} of {of}");
         assert!(held_by_sketch * 100 >= of * 99, "{held_by_sketch} of {of}");
+    }
+
+    #[test]
+    fn a_fine_code_becomes_the_nearest_coarse_one() {
+        for fine in -32_767..=32_767_i16 {
+            let exact = f64::from(fine) * 127.0 / 32_767.0;
+            let off = (f64::from(coarse_of(fine)) - exact).abs();
+            assert!(off < 0.501, "{fine}: {off}");
+        }
     }
 
     #[test]

@@ -118,14 +118,15 @@ impl Index {
         let threads = from.list(Reader::text)?;
         let n_threads = threads.len();
         index.threads = Threads::from_names(threads);
-        let names = from.list(|from| Some((from.u64()?, from.list(Reader::u32)?)))?;
+        let names = from.list(|from| Some((from.u64()?, from.numbers(u32::from_le_bytes)?)))?;
         index.names = names.into_iter().collect();
         index.postings = from.list(|from| {
-            from.list(|from| {
-                Some(Posting {
-                    entry: from.u32()?,
-                    count: from.u32()?,
-                })
+            from.numbers(|bytes: [u8; 8]| {
+                let [a, b, c, d, rest @ ..] = bytes;
+                Posting {
+                    entry: u32::from_le_bytes([a, b, c, d]),
+                    count: u32::from_le_bytes(rest),
+                }
             })
         })?;
         let (mut distinct_start, mut tokens_start) = (0, 0);
@@ -135,7 +136,7 @@ impl Index {
             let created = Hlc(from.u64()?);
             let [n, terms, distinct, tokens] = [from.u32()?, from.u32()?, from.u32()?, from.u32()?];
             let (thread, asks) = (from.u32()?, from.u32()? == 1);
-            let facets = from.list(Reader::u32)?.into();
+            let facets = from.numbers(u32::from_le_bytes)?.into();
             let entry = Entry {
                 node,
                 n,
@@ -155,10 +156,10 @@ impl Index {
             Some(entry)
         })?;
         let gates = from.list(|from| Some((from.u64()?, from.text()?)))?;
-        index.distinct = from.list(Reader::u32)?;
-        index.tokens = from.list(|from| Some(u16::from_le_bytes(from.array()?)))?;
-        let fine = from.list(|from| Some(i16::from_le_bytes(from.array()?)))?;
-        let scales = from.list(|from| Some(f32::from_le_bytes(from.array()?)))?;
+        index.distinct = from.numbers(u32::from_le_bytes)?;
+        index.tokens = from.numbers(u16::from_le_bytes)?;
+        let fine = from.numbers(i16::from_le_bytes)?;
+        let scales = from.numbers(f32::from_le_bytes)?;
         index.vectors = Vectors::from_fine(DIMENSIONS, fine, scales)?;
         let n = index.entries.len();
         let fits = from.0.is_empty()
@@ -273,6 +274,15 @@ impl Reader<'_> {
             items.push(get(self)?);
         }
         Some(items)
+    }
+
+    /// A list of items that all have `N` bytes.
+    fn numbers<const N: usize, T>(&mut self, get: impl Fn([u8; N]) -> T) -> Option<Vec<T>> {
+        let length = usize::try_from(self.u64()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length.checked_mul(N)?)?;
+        self.0 = rest;
+        let (items, _) = bytes.as_chunks::<N>();
+        Some(items.iter().map(|it| get(*it)).collect())
     }
 
     fn taken_at(&mut self) -> Option<TakenAt> {
