@@ -19,8 +19,8 @@ impl Koi {
         let source = Source::parse(&address)?;
         if let Source::Remote(url) = &source {
             let allow = &self.repositories.places.options.allow;
-            let configured = self.kernel.memory_config()?.repositories;
-            let mut allow = allow.iter().chain(&configured);
+            let config = self.kernel.memory_config()?;
+            let mut allow = allow.iter().chain(&config.repositories);
             if !allow.any(|it| admits(it, url)) {
                 let shown: String = named
                     .chars()
