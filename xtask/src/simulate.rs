@@ -1,7 +1,7 @@
 //! Nodes in memory that share a space over a bad network: `cargo xtask simulate`.
 //!
-//! Half of the seeds let two to five honest nodes write while everything fails and then heals; the other
-//! half have a liar among them. A failure prints its seed, which shows it again, and ends the run.
+//! Each seed lets two to five honest nodes write while everything fails and then heals, and tells a lie among
+//! others; every eighth also runs whole programs and compares what the tools of all wings answer. A failure prints its seed, which shows it again, and ends the run.
 
 use crate::options::Options;
 use anyhow::{Result, bail};
@@ -13,11 +13,20 @@ const SEEDS: u64 = 100;
 
 const STEPS: u64 = 90;
 
+/// One seed of so many also runs whole programs with their tools.
+const TOOLS_EVERY: u64 = 8;
+
+/// Steps of whole programs.
+const TOOL_STEPS: u64 = 40;
+
 pub(crate) fn run(options: &Options) -> Result<()> {
-    options.only(&["seeds", "seed", "steps"])?;
+    options.only(&["seeds", "seed", "steps", "tools"])?;
     let seeds = options.value("seeds", SEEDS)?;
     let first = options.value("seed", 0_u64)?;
     let steps = options.value("steps", STEPS)?;
+    // Whole programs take longer than stores: every so many seeds.
+    let tools_every = options.value("tools", TOOLS_EVERY)?.max(1);
+    let n_tools = AtomicU64::new(0);
     let begin = Instant::now();
     let (next, n_events) = (AtomicU64::new(first), AtomicU64::new(0));
     let failed: Mutex<Vec<String>> = Mutex::default();
@@ -30,13 +39,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             }
             let converged = kenning_testing_peers::converge(seed, steps);
             let lied = kenning_testing_peers::lie(seed);
-            let error = match (converged, lied) {
-                (Ok(n), Ok(_)) => {
+            let used = match seed % tools_every {
+                0 => kenning_testing_peers::use_tools(seed, TOOL_STEPS).map(|_| 1),
+                _ => Ok(0),
+            };
+            let error = match (converged, lied, used) {
+                (Ok(n), Ok(_), Ok(n_used)) => {
                     n_events.fetch_add(n, Ordering::Relaxed);
+                    n_tools.fetch_add(n_used, Ordering::Relaxed);
                     continue;
                 }
-                (Err(error), _) => format!("seed {seed}: honest nodes: {error}"),
-                (_, Err(error)) => format!("seed {seed}: a liar: {error}"),
+                (Err(error), _, _) => format!("seed {seed}: honest nodes: {error}"),
+                (_, Err(error), _) => format!("seed {seed}: a liar: {error}"),
+                (_, _, Err(error)) => format!("seed {seed}: programs: {error}"),
             };
             if let Ok(mut failed) = failed.lock() {
                 failed.push(error);
@@ -52,7 +67,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         bail!("{error}");
     }
     println!(
-        "simulate: {seeds} seeds of honest nodes and {seeds} of liars, 0 failures, {} events, {} s",
+        "simulate: {seeds} seeds of honest nodes and {seeds} of liars, {} of whole programs, 0 failures, {} events, {} s",
+        n_tools.into_inner(),
         n_events.into_inner(),
         begin.elapsed().as_secs()
     );

@@ -158,7 +158,15 @@ pub fn is_signed_bucket(bucket: &str) -> bool {
 /// Whether the rows of a bucket are what somebody said, and so go to peers: the hash of each change
 /// is in an event, and the latest write holds. What is derived, or of one machine, is not shared.
 pub fn is_shared_bucket(bucket: &str) -> bool {
-    bucket.starts_with("registry/")
+    const SHARED: &[&str] = &[
+        "entities/merged",
+        "entities/said",
+        "entities/vetoes",
+        "omi/pending",
+        "web/pages",
+        "web/texts",
+    ];
+    SHARED.contains(&bucket) || bucket.starts_with("registry/")
 }
 
 #[cfg(test)]

@@ -262,22 +262,46 @@ impl<'a> Tx<'a> {
         let before = self
             .raw
             .node_by_key(&draft.project, draft.kind, &draft.key, When::Now)?;
+        let (id, rev, created) = match &before {
+            Some(before) if before.id.is_of_name() => (before.id, 1, self.at),
+            Some(before) => (before.id, 1, before.created),
+            None => self.new_id(&draft)?,
+        };
         let node = Node {
-            id: before
-                .as_ref()
-                .map_or_else(|| NodeId::new(self.at, self.random), |it| it.id),
+            id,
             kind: draft.kind,
             project: draft.project,
             key: draft.key,
             title: draft.title,
             body: draft.body,
             props: draft.props,
-            created: before.as_ref().map_or(self.at, |it| it.created),
+            created,
             updated: self.at,
             hash: Hash::default(),
-            rev: 1,
+            rev,
         };
         self.put_revision(before, node)
+    }
+
+    /// The id of a node that is not there, its next revision and when it was made. Entities and vectors are
+    /// the same thing on every machine that makes them, so their ids follow from their keys.
+    fn new_id(&self, draft: &Draft) -> Result<(NodeId, u64, Hlc)> {
+        let names = [draft.kind.as_str(), &draft.project, &draft.key];
+        let id = match draft.kind {
+            Kind::Vector => NodeId::of_name(&names),
+            Kind::Entity => NodeId::of_own_name(&names),
+            _ => return Ok((NodeId::new(self.at, self.random), 1, self.at)),
+        };
+        if self.raw.node(id, When::Now)?.is_some() {
+            return Ok((NodeId::new(self.at, self.random), 1, self.at));
+        }
+        let history = self.raw.history(id)?.into_iter().map(|it| it.0);
+        let last = history
+            .filter(|it| it.rev < event::LOST_REVISION)
+            .max_by_key(|it| it.rev);
+        let created = last.as_ref().filter(|_| !id.is_of_name());
+        let created = created.map_or(self.at, |it| it.created);
+        Ok((id, last.map_or(0, |it| it.rev) + 1, created))
     }
 
     /// As [`Tx::put_node`], for a node that has an id already, elsewhere. It keeps it, unless the key is
@@ -322,7 +346,11 @@ impl<'a> Tx<'a> {
             title: draft.title,
             body: draft.body,
             props: draft.props,
-            created: before.created,
+            created: if id.is_of_name() {
+                self.at
+            } else {
+                before.created
+            },
             updated: self.at,
             hash: Hash::default(),
             rev: 1,

@@ -426,6 +426,7 @@ impl Replay {
                 let removed = self.removed.remove(id);
                 let created = removed.map_or(at, |it| it.1);
                 let created = before.as_ref().map_or(created, |it| it.created);
+                let created = if id.is_of_name() { at } else { created };
                 let last_rev = before.as_ref().map(|it| it.rev);
                 let last_rev = last_rev.or(removed.map(|it| it.0)).unwrap_or(0);
                 self.nodes.insert(
@@ -527,6 +528,7 @@ impl Replay {
                     let removed = self.removed.entry(*id).or_insert((0, at));
                     removed.1
                 });
+                let created = if id.is_of_name() { at } else { created };
                 let told = Told {
                     hash: *hash,
                     rev: *rev,

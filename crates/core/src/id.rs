@@ -19,6 +19,38 @@ impl NodeId {
         bytes[8] = (bytes[8] & 0x3f) | 0x80;
         Self(bytes)
     }
+
+    /// The id of something that is the same thing on whichever machine it is made, by everything that names
+    /// it (a UUID of version 8). Several machines may make it, so it has no moment of creation: each write
+    /// makes it anew.
+    pub fn of_name(parts: &[&str]) -> Self {
+        Self::of_hash(parts, 0x80)
+    }
+
+    /// The same for something that every machine makes for itself (a UUID of version 5).
+    pub fn of_own_name(parts: &[&str]) -> Self {
+        Self::of_hash(parts, 0x50)
+    }
+
+    /// Whether it is from [`NodeId::of_name`].
+    pub fn is_of_name(&self) -> bool {
+        self.0[6] >> 4 == 8
+    }
+
+    fn of_hash(parts: &[&str], version: u8) -> Self {
+        let lengths: Vec<[u8; 8]> = parts
+            .iter()
+            .map(|it| (it.len() as u64).to_be_bytes())
+            .collect();
+        let bytes = parts.iter().zip(&lengths);
+        let bytes = bytes.flat_map(|(part, length)| [length.as_slice(), part.as_bytes()]);
+        let hash = Hash::of_parts(std::iter::once(b"kenning node\0".as_slice()).chain(bytes));
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash.0[..16]);
+        bytes[6] = (bytes[6] & 0x0f) | version;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        Self(bytes)
+    }
 }
 
 impl TryFrom<&[u8]> for NodeId {

@@ -1,10 +1,10 @@
 //! What transports need of the kernel itself: authentication, tokens, the log, and the index.
 
 use crate::{
-    AgentView, AuthorView, Caller, CheckpointView, Done, EmbeddingStatus, Engine, EventView,
-    Imported, LogPage, LogQuery, LogStats, NewPeer, NewToken, Peer, PeerAnswer, PeerMessage,
-    PeerSync, Principal, ProcessMemory, Proof, Reindexed, Restored, Scope, SyncStatus, TokenView,
-    Transferred, Waited,
+    AgentView, AuthorView, Caller, CheckpointView, Choice, Done, EmbeddingStatus, Engine,
+    EventView, Imported, LogPage, LogQuery, LogStats, NewPeer, NewToken, OpenConflict, Peer,
+    PeerAnswer, PeerMessage, PeerSync, Principal, ProcessMemory, Proof, Reindexed, Restored, Scope,
+    SyncStatus, TokenView, Transferred, Waited,
 };
 use kenning_audit::note::Note;
 use kenning_audit::{CheckpointLabel, Roots};
@@ -337,6 +337,21 @@ impl Engine {
     /// Refuses a message that no known node can have sent, before its body is read.
     pub fn check_peer(&self, peer: Option<&str>) -> Result<Did> {
         self.kernel.check_peer(peer)
+    }
+
+    /// Conflicts with other nodes' writes that nobody has settled.
+    pub fn conflicts(&self, caller: &Caller) -> Result<Vec<OpenConflict>> {
+        self.kernel.conflicts(caller)
+    }
+
+    /// Settles a conflict: the version that holds is confirmed, or the one that lost comes back.
+    pub fn settle_conflict(
+        &self,
+        caller: &Caller,
+        name: &str,
+        choice: Choice,
+    ) -> Result<OpenConflict> {
+        self.kernel.settle_conflict(caller, name, choice)
     }
 
     /// Answers a message of another node.

@@ -16,13 +16,13 @@ pub use backups::{
 pub use cleanup::Cleaned;
 pub use kenning_audit::{CheckpointLabel, on_behalf_of};
 pub use kenning_kernel::{
-    ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView,
+    ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView, Choice,
     DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, Imported,
     KeptCheckpoints, LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent, NOTE_BYTES_MAX,
-    NewPeer, NewToken, PEER_MESSAGE_BYTES_MAX, Page, Peer, PeerAnswer, PeerMessage, PeerPolicy,
-    PeerSync, PeerView, Principal, ProcessMemory, Progress, Proof, Reindexed, Restored, Scope,
-    SyncStatus, TokenView, Transferred, Verified, Waited, check_export, check_proof, local_token,
-    parse_end, parse_moment, parse_public_key, read_back, timestamp,
+    NewPeer, NewToken, OpenConflict, PEER_MESSAGE_BYTES_MAX, Page, Peer, PeerAnswer, PeerMessage,
+    PeerPolicy, PeerSync, PeerView, Principal, ProcessMemory, Progress, Proof, Reindexed, Restored,
+    Scope, SyncStatus, TokenView, Transferred, Verified, Waited, check_export, check_proof,
+    local_token, parse_end, parse_moment, parse_public_key, read_back, timestamp,
 };
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;
@@ -34,7 +34,8 @@ pub use {
 
 use jiff::tz::TimeZone;
 use kami::Kami;
-use kenning_audit::Verify;
+use kenning_audit::foreign::Merged;
+use kenning_audit::{Tx, Verify};
 use kenning_core::{Clock, Did, Kind, Random, Result, Space};
 use kenning_kernel::{Forms, Hooks, Kernel, files};
 use kenning_store::{Node, Passage, ReadTx, Store};
@@ -139,6 +140,7 @@ impl Options {
                     omi: &omi::ContextForm,
                 },
                 passages_of,
+                merged,
             },
         };
         let koi = koi::Options {
@@ -334,6 +336,13 @@ impl Engine {
             .note_verified(space, report.n_events, report.is_clean());
         Ok(report)
     }
+}
+
+/// What follows from rows that came from a peer, as each domain keeps it.
+fn merged(tx: &mut Tx<'_>, merged: &Merged) -> Result<()> {
+    kg::merged(tx, merged)?;
+    kiwi::merged(tx, merged)?;
+    koi::merged(tx, merged)
 }
 
 /// The passages of any node, as its domain cuts them.

@@ -6,7 +6,8 @@ use kenning_audit::note::{self, Note, Vouched};
 use kenning_audit::{
     CHECKPOINT_COSIGNED, CHECKPOINT_CREATED, CheckpointLabel, Origin, Signer, Tx, event,
 };
-use kenning_core::{Did, Error, Result};
+use kenning_core::{Code, Did, Error, Result, Space};
+use kenning_peers::Peer;
 use kenning_store::{CheckpointRow, ReadTx};
 use serde_json::{Value, json};
 
@@ -180,6 +181,35 @@ impl Kernel {
         let at_s = self.log.clock().now_ms() / 1_000;
         let line = note::cosign(signer, name, &note.text(), at_s)?;
         self.add_cosignature(caller, height, &line, signer.did())
+    }
+}
+
+impl Kernel {
+    /// Keeps a peer's signatures of checkpoints of this node. One that does not fit is the peer's mistake,
+    /// and keeps nothing else from being exchanged.
+    pub(crate) fn take_cosignatures(
+        &self,
+        space: &Space,
+        peer: &Peer,
+        lines: &[(u64, String)],
+    ) -> Result<()> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let (lines, key) = (lines.to_vec(), peer.did.clone());
+        self.log.write(space, move |tx| {
+            for (height, line) in lines {
+                let added =
+                    find(&**tx, Some(height)).and_then(|row| cosign(tx, &row, line.trim(), &key));
+                match added {
+                    Err(error) if matches!(error.code, Code::InvalidInput | Code::NotFound) => {
+                        tracing::warn!("a countersignature of {key} does not count: {error}");
+                    }
+                    other => other?,
+                }
+            }
+            Ok(())
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Kind, Result};
 use kenning_search::passages;
-use kenning_store::Passage;
+use kenning_store::{Node, Passage};
 use kenning_vault::Dir;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -28,6 +28,17 @@ pub trait FileForm: fmt::Debug + Send + Sync {
     /// Removes what [`ReadFile::put`] stored beside the removed node.
     fn forget(&self, _tx: &mut Tx<'_>, _file: &FileNode) -> Result<()> {
         Ok(())
+    }
+
+    /// Stores what [`ReadFile::put`] stores beside the node, for a node that came from a peer.
+    fn merged(&self, _tx: &mut Tx<'_>, _file: &FileNode, _node: &Node) -> Result<()> {
+        Ok(())
+    }
+
+    /// One text with everything that two versions say, if that can be had without a person: it must not
+    /// matter which one is first, nor in which order several are joined.
+    fn join(&self, _file: &FileNode, _one: &str, _other: &str) -> Option<String> {
+        None
     }
 
     /// Called when the file is on disk: writes what belongs beside it. It depends only on the

@@ -16,9 +16,10 @@
 
 use crate::journal::{self, Carried, INTENTS, Intent, Plan};
 use crate::roots::{self, Root};
-use crate::{FileNode, Forms, Kernel, ReadFile};
+use crate::{FileNode, Forms, Kernel, ReadFile, open_conflicts};
 use kenning_audit::Tx;
-use kenning_core::{Code, Error, Hash, Kind, Random, Result, Space};
+use kenning_audit::foreign::{Conflict, SYNC_APPLIED, Side};
+use kenning_core::{Code, Error, EventId, Hash, Kind, Random, Result, Space};
 use kenning_store::{ReadTx, When, patience};
 use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
@@ -80,15 +81,15 @@ impl Theirs {
     }
 
     /// Makes a revision of it, if it is not what we know.
-    fn adopt(self, tx: &mut Tx<'_>, file: &FileNode) -> Result<()> {
+    fn adopt(self, tx: &mut Tx<'_>, file: &FileNode) -> Result<Option<EventId>> {
         if is_known(&**tx, file, &self.text)? {
-            return Ok(());
+            return Ok(None);
         }
         let prepared = self.prepared;
         let prepared = prepared.unwrap_or_else(|| file.read(&self.text, Map::new()));
         prepared.put(tx)?;
         let data = json!({ "path": file.name, "bytes": self.text.len() });
-        tx.record("FileAdopted", data).map(drop)
+        tx.record("FileAdopted", data).map(Some)
     }
 }
 
@@ -236,7 +237,10 @@ impl Kernel {
         let open = |tx: &dyn ReadTx| self.journal.open_intents(tx, space);
         let intents = self.log.read(space, open)?.into_iter();
         let files = intents.filter_map(|(key, intent)| {
-            let file = file_of(&key, &intent, self.hooks.forms)?;
+            let mut file = file_of(&key, &intent, self.hooks.forms)?;
+            if intent.is_deferred() && root.is_named() && root.name() == file.source {
+                file = root.file(&file.name, file.bytes_max);
+            }
             root.has(&file).then_some((file, intent))
         });
         Ok(files.collect())
@@ -308,7 +312,8 @@ impl Kernel {
                 self.conclude(space, dir, &file, &intent, &text);
                 return Ok(());
             }
-            // The file wins.
+            // The file wins. Whoever changed it had not seen what was to be written.
+            (_, Some(text)) if intent.is_deferred() => self.adopt_unseen(space, &file, text)?,
             (_, Some(text)) => self.adopt_file(space, &file, text)?,
             (_, None) => {}
         }
@@ -345,6 +350,51 @@ impl Kernel {
             theirs.adopt(tx, &file)?;
             // Whatever was to be written before is over.
             journal::give_up(tx, &file.key)
+        })
+    }
+
+    /// The same for a file that was to become what a peer wrote: whoever changed it had not seen that.
+    fn adopt_unseen(&self, space: &Space, file: &FileNode, text: String) -> Result<()> {
+        let theirs = Theirs::prepare(self, space, file, text)?;
+        let (file, me) = (file.clone(), self.log.signer().did().to_string());
+        self.log.write(space, move |tx| {
+            let node_now = |tx: &Tx<'_>| tx.node_by_key("", Kind::Document, &file.key, When::Now);
+            let lost = node_now(tx)?;
+            let adopted = theirs.adopt(tx, &file)?;
+            journal::give_up(tx, &file.key)?;
+            let (Some(event), Some(lost), Some(now)) = (adopted, lost, node_now(tx)?) else {
+                return Ok(());
+            };
+            let is_its = |it: &kenning_audit::Change| {
+                matches!(it, kenning_audit::Change::PutNode { id, hash, .. }
+                    if (*id, *hash) == (lost.id, lost.hash))
+            };
+            let events = tx.events_at(lost.updated)?.into_iter();
+            let mut writers = events.filter(|it| {
+                let event = kenning_audit::event::parse(it);
+                it.kind != SYNC_APPLIED && event.is_some_and(|it| it.changes.iter().any(is_its))
+            });
+            let Some(writer) = writers.next() else {
+                return Ok(());
+            };
+            let conflict = Conflict {
+                kind: Kind::Document,
+                key: file.key.clone(),
+                winner: Side {
+                    event: event.0,
+                    author: me,
+                    node: now.id,
+                    hash: now.hash,
+                },
+                loser: Side {
+                    event: writer.id,
+                    author: writer.author,
+                    node: lost.id,
+                    hash: lost.hash,
+                },
+            };
+            tx.record("ConflictDetected", conflict.to_json())?;
+            open_conflicts::keep(tx, &[conflict])
         })
     }
 
@@ -469,9 +519,33 @@ pub(crate) fn intend(
     INTENTS.set(tx, &file.key, plan.intent())
 }
 
+/// The same for a process that does not know the file's directory: whoever does, carries it out. `before`
+/// and `after` are the hashes of what the node said and says.
+pub(crate) fn defer(
+    tx: &mut Tx<'_>,
+    random: &dyn Random,
+    file: &FileNode,
+    before: Option<Hash>,
+    after: Option<Hash>,
+) -> Result<()> {
+    let known = INTENTS.get_readable(&**tx, &file.key)?;
+    // If an earlier write is not carried out yet, the file is still as it was before that one.
+    let deferred = known.filter(Intent::is_deferred);
+    let before = match deferred.as_ref().and_then(Intent::only) {
+        Some(change) => change.before,
+        None => before,
+    };
+    if before == after {
+        return journal::give_up(tx, &file.key);
+    }
+    let mut plan = Plan::new(random, String::new(), String::new(), file.bytes_max);
+    plan.change(&file.name, before, after);
+    INTENTS.set(tx, &file.key, plan.intent())
+}
+
 /// Makes a revision of what somebody else wrote, if it is not what we know, as a part of a larger
 /// transaction.
 pub(crate) fn adopt(tx: &mut Tx<'_>, file: &FileNode, text: &str) -> Result<()> {
     let (text, prepared) = (text.to_owned(), None);
-    Theirs { text, prepared }.adopt(tx, file)
+    Theirs { text, prepared }.adopt(tx, file).map(drop)
 }

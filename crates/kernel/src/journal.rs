@@ -94,6 +94,11 @@ pub enum Carried {
 }
 
 impl Intent {
+    /// Whether it was left by a process that does not know the directory: then it is for whoever does.
+    pub fn is_deferred(&self) -> bool {
+        self.dir.is_empty()
+    }
+
     /// The one file of a write that has only one.
     pub fn only(&self) -> Option<&FileChange> {
         match self.files.as_slice() {

@@ -29,6 +29,7 @@ mod lines;
 mod local_token;
 mod log_query;
 mod moments;
+mod open_conflicts;
 pub mod paging;
 mod peers;
 mod principal;
@@ -58,7 +59,9 @@ pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
 pub use log_query::{CONTRACT_KINDS, LogPage, LogQuery, LogStats, LoggedEvent};
 pub use moments::{parse_end, parse_moment, timestamp};
 pub use paging::Page;
-pub use peers::{NewPeer, PeerAnswer, PeerMessage, PeerSync, PeerView, SyncStatus};
+pub use peers::{
+    Carrier, Choice, NewPeer, OpenConflict, PeerAnswer, PeerMessage, PeerSync, PeerView, SyncStatus,
+};
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
 pub use proofs::{CheckedFile, check_export, check_proof, parse_public_key};
@@ -70,7 +73,8 @@ use embedding::Chosen;
 use index_files::{IndexFiles, IndexWorker};
 use jiff::tz::TimeZone;
 use journal::Journal;
-use kenning_audit::{CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN, Continuity, Log, Signer};
+use kenning_audit::foreign::Merged;
+use kenning_audit::{CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN, Continuity, Log, Signer, Tx};
 use kenning_core::{Clock, Error, Hash, Kind, Random, Result, Space};
 use kenning_search::{Collections, Searcher};
 use kenning_store::{Node, Passage, Store, patience};
@@ -99,6 +103,8 @@ pub struct Hooks {
     pub forms: Forms,
     /// The passages of a node.
     pub passages_of: fn(&Node) -> Vec<Passage>,
+    /// Brings derived rows up to date with what came from a peer, in the same transaction.
+    pub merged: fn(&mut Tx<'_>, &Merged) -> Result<()>,
 }
 
 /// What a process needs to open the kernel.

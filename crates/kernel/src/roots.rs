@@ -89,6 +89,11 @@ impl Root {
         }
     }
 
+    /// Its name, which the keys of its nodes begin with.
+    pub(crate) fn name(&self) -> &'static str {
+        self.kind.name
+    }
+
     /// The space that it belongs to.
     pub fn space(&self) -> &Space {
         &self.space

@@ -20,9 +20,20 @@ pub use vectors::{
     VECTOR_RESULTS_MAX, VectorHit, VectorNamespace, VectorQuery,
 };
 
+use kenning_audit::Tx;
+use kenning_audit::foreign::Merged;
 use kenning_core::Result;
 use kenning_kernel::{Caller, Kernel};
 use std::sync::{Arc, OnceLock, Weak};
+
+/// Brings what is derived from documents and vectors up to date with what came from a peer.
+///
+/// # Errors
+/// Those of the store.
+pub fn merged(tx: &mut Tx<'_>, merged: &Merged) -> Result<()> {
+    graph::end_links(tx, merged)?;
+    vectors::count_merged(tx, merged)
+}
 
 /// Makes the nodes of entities, which a query may ask for beside documents.
 pub trait Entities: Send + Sync {

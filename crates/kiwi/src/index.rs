@@ -6,6 +6,7 @@
 use super::item_dirs::ItemDir as Shelf;
 use super::package::{Item, Package, SignatureCheck};
 use crate::Kiwi;
+use kenning_audit::foreign::Merged;
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Code, Hash, Kind, NodeId, Result, Space};
 use kenning_items::mark::{self, Style};
@@ -295,6 +296,26 @@ pub(super) fn draft_of(package: &Package) -> Draft {
         body,
         props,
     }
+}
+
+/// Keeps items that came from a peer findable by their ids.
+pub fn merged(tx: &mut Tx<'_>, merged: &Merged) -> Result<()> {
+    for id in &merged.nodes {
+        match tx.node(*id, When::Now)? {
+            Some(node) if node.kind == Kind::Item => {
+                by_id(&node).set(tx, &id.to_string(), &Mark)?;
+            }
+            Some(_) => {}
+            None => {
+                let last = tx.history(*id)?.into_iter().map(|it| it.0);
+                let last = last.max_by_key(|it| it.updated);
+                if let Some(node) = last.filter(|it| it.kind == Kind::Item) {
+                    by_id(&node).unset(tx, &id.to_string())?;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The passages of an item's node, when they are made again.

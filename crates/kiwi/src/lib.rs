@@ -32,7 +32,7 @@ mod write;
 
 pub use catalogue::Catalogue;
 pub use found::{FoundItem, FoundItems, ItemQuery, ItemSort, ItemSource};
-pub use index::passages_of;
+pub use index::{merged, passages_of};
 pub use kenning_items::{ItemType, Scope as ItemScope};
 pub use load::{LoadFrom, LoadItem, LoadedItem};
 pub use registry::{PublishedItem, RegistryPackage, RegistryVersion};

@@ -21,7 +21,7 @@ pub use entities::{
     Neighborhood, NoteState, PendingRelationship, ProposedEntity, RegisterEntity, RegisteredEntity,
     RelationOutcome, Relationship, RelationshipStats, SearchMethod, StatedDocument, StatedEntity,
     StatedMerge, StatedRelation, StatementOutcome, SyncedRelationships, Veto, faults_of_statements,
-    frontmatter_fault, normalized_name, passages_of,
+    frontmatter_fault, merged, normalized_name, passages_of,
 };
 pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use mail::MailRead;

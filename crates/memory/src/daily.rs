@@ -3,6 +3,7 @@
 use crate::lines::unix;
 use crate::stamp;
 use jiff::civil::{Date, DateTime};
+use std::collections::BTreeSet;
 
 /// The folder of the logs.
 pub const FOLDER: &str = "memory";
@@ -77,6 +78,39 @@ pub fn starts(text: &str) -> Vec<usize> {
     starts
 }
 
+/// A log with the entries of both, in the order of their times. It does not matter which one is first, and
+/// joining again changes nothing.
+pub fn join(one: &str, other: &str) -> String {
+    let (one, other) = (unix(one), unix(other));
+    if one == other {
+        return one.into_owned();
+    }
+    let mut entries: BTreeSet<(Option<DateTime>, &str)> = BTreeSet::new();
+    for text in [&one, &other] {
+        let mut ends = starts(text);
+        ends.push(text.len());
+        let mut from = 0;
+        for end in ends {
+            let piece = text[from..end].trim_matches('\n');
+            if !piece.is_empty() {
+                let at = heading(piece.lines().next().unwrap_or_default());
+                entries.insert((at, piece));
+            }
+            from = end;
+        }
+    }
+    // As if they had been appended one after the other.
+    let mut joined = String::new();
+    for (at, piece) in entries {
+        if at.is_some() || !joined.is_empty() {
+            joined.push_str("\n\n");
+        }
+        joined.push_str(piece);
+        joined.push('\n');
+    }
+    joined
+}
+
 /// Whether an entry only says that a session ended.
 pub fn is_session_end(entry: &Entry) -> bool {
     let mut lines = entry.text.trim().lines();
@@ -115,6 +149,23 @@ mod tests {
     use proptest::prelude::*;
 
     const AT: DateTime = datetime(2026, 11, 15, 2, 11, 0, 0);
+
+    #[test]
+    fn two_logs_of_one_day_are_joined_in_either_order() {
+        let later = datetime(2026, 11, 15, 3, 0, 0, 0);
+        let base = format!("# Sunday\n{}", entry(AT, "rain"));
+        let one = format!("{base}{}", entry(later, "on the laptop"));
+        let other = format!("{base}{}", entry(AT, "on the workstation"));
+        let joined = join(&one, &other);
+        assert_eq!(joined, join(&other, &one));
+        assert_eq!(joined, join(&joined, &one));
+        assert_eq!(join(&one, &one), one);
+        let texts: Vec<String> = parse(&joined).into_iter().map(|it| it.text).collect();
+        assert_eq!(
+            texts,
+            ["# Sunday", "on the workstation", "rain", "on the laptop"]
+        );
+    }
 
     #[test]
     fn an_entry_has_the_form_of_the_contract() {

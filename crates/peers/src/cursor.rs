@@ -94,6 +94,8 @@ pub struct Cursor {
     pub head: Option<Head>,
     /// The tree when that head was checked.
     pub checked: Frontier,
+    /// The height of the last of its checkpoints that the tree was found to have.
+    pub checkpoint: Option<u64>,
     /// For each log, the last of our events that this node was seen to have.
     pub seen: BTreeMap<String, u64>,
 }
@@ -104,7 +106,7 @@ impl Cursor {
         let value = json!({
             "log": self.log.map(|it| it.to_string()), "tree": tree(&self.frontier),
             "checked": tree(&self.checked), "head": self.head.as_ref().map(Head::to_json),
-            "seen": self.seen,
+            "checkpoint": self.checkpoint, "seen": self.seen,
         });
         canonical_json(&value).into_bytes()
     }
@@ -124,6 +126,7 @@ impl Cursor {
                 Value::Null => None,
                 it => Some(Head::from_json(it)?),
             },
+            checkpoint: value.get("checkpoint").and_then(Value::as_u64),
             seen: seen
                 .iter()
                 .map(|(log, seq)| Some((log.clone(), seq.as_u64()?)))

@@ -1,212 +1,18 @@
-//! The messages of an exchange, and what each side does with them.
+//! What each side does with the messages of an exchange.
 //!
 //! The calling side first pulls until it has everything, then pushes until the other side has
 //! everything. Every message can be lost or repeated: what was applied is in the cursor, and the next
 //! exchange goes on from there.
 
+use crate::message::{Along, Have, Request, Response};
 use crate::page::Wanted;
 use crate::receive::{Around, cursor};
-use crate::wire::{log_json, malformed, read_log};
 use crate::{ENTRIES_MAX, Evidence, Page, Peer, Received, Refusal, build, receive};
 use kenning_audit::foreign::Conflict;
 use kenning_audit::{Log, LogId};
 use kenning_core::{Error, Hash, Result, Space};
 use kenning_store::{Node, Passage, Row};
-use serde_json::{Value, json};
 use std::collections::HashSet;
-
-/// How much of a log somebody has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Have {
-    /// Which log; nothing before the first page.
-    pub log: Option<LogId>,
-    /// How many entries.
-    pub size: u64,
-}
-
-impl Have {
-    fn to_json(self) -> Value {
-        json!({ "log": log_json(self.log), "size": self.size })
-    }
-
-    fn from_json(value: &Value) -> Option<Self> {
-        Some(Self {
-            log: read_log(value.get("log")?)?,
-            size: value.get("size")?.as_u64()?,
-        })
-    }
-}
-
-/// What one node asks another.
-#[derive(Clone, Debug)]
-pub enum Request {
-    /// Send the next page of your log.
-    Pull {
-        /// The space.
-        space: Space,
-        /// The log of whoever asks.
-        log: Option<LogId>,
-        /// What they have of yours.
-        have: Have,
-        /// Offered events that they want.
-        include: Vec<Hash>,
-        /// At most so many entries.
-        entries_max: usize,
-    },
-    /// Take this page of my log.
-    Push {
-        /// The space.
-        space: Space,
-        /// The page.
-        page: Page,
-        /// Whether it has all that can be had of it.
-        is_complete: bool,
-    },
-}
-
-fn hashes_json(list: &[Hash]) -> Vec<String> {
-    list.iter().map(ToString::to_string).collect()
-}
-
-fn read_hashes(value: &Value) -> Option<Vec<Hash>> {
-    let list = value.as_array().filter(|it| it.len() <= ENTRIES_MAX)?;
-    list.iter().map(|it| Hash::from_hex(it.as_str()?)).collect()
-}
-
-impl Request {
-    /// Where it is sent.
-    pub fn path(&self) -> &'static str {
-        match self {
-            Self::Pull { .. } => "/sync",
-            Self::Push { .. } => "/events",
-        }
-    }
-
-    /// The space that it is about.
-    pub fn space(&self) -> &Space {
-        match self {
-            Self::Pull { space, .. } | Self::Push { space, .. } => space,
-        }
-    }
-
-    /// As a message.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Self::Pull {
-                space,
-                log,
-                have,
-                include,
-                entries_max,
-            } => json!({
-                "space": space.as_str(), "log": log_json(*log), "have": have.to_json(),
-                "include": hashes_json(include), "maxEvents": entries_max,
-            }),
-            Self::Push {
-                space,
-                page,
-                is_complete,
-            } => json!({
-                "space": space.as_str(), "page": page.to_json(), "complete": is_complete,
-            }),
-        }
-    }
-
-    /// Reads a message that came to this path.
-    pub fn from_json(path: &str, value: &Value) -> Result<Self> {
-        let space = value.get("space").and_then(Value::as_str);
-        let space = space.and_then(|it| it.parse().ok());
-        let space: Space = space.ok_or_else(|| malformed("space"))?;
-        if path == "/events" {
-            let page = value.get("page").ok_or_else(|| malformed("page"))?;
-            let page = Page::from_json(page)?;
-            let is_complete = value.get("complete").and_then(Value::as_bool);
-            return Ok(Self::Push {
-                space,
-                page,
-                is_complete: is_complete.ok_or_else(|| malformed("complete"))?,
-            });
-        }
-        let have = value.get("have").and_then(Have::from_json);
-        let include = value.get("include").and_then(read_hashes);
-        let entries_max = value.get("maxEvents").and_then(Value::as_u64);
-        Ok(Self::Pull {
-            space,
-            log: read_log(&value["log"]).ok_or_else(|| malformed("log"))?,
-            have: have.ok_or_else(|| malformed("have"))?,
-            include: include.ok_or_else(|| malformed("include"))?,
-            entries_max: entries_max
-                .and_then(|it| usize::try_from(it).ok())
-                .ok_or_else(|| malformed("maxEvents"))?,
-        })
-    }
-}
-
-/// What the other node answers.
-#[derive(Clone, Debug)]
-pub enum Response {
-    /// The next page, and how much the answering node has of the asking node's log.
-    Page {
-        /// Nothing if there is no log yet.
-        page: Option<Page>,
-        /// See above.
-        yours: Have,
-    },
-    /// What became of a page.
-    Pushed {
-        /// How much the answering node has now.
-        yours: Have,
-        /// Offered events that it wants with the page.
-        wants: Vec<Hash>,
-        /// Events that it took.
-        n_events: u64,
-        /// Events that it refused.
-        n_refused: u64,
-    },
-}
-
-impl Response {
-    /// As a message.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Self::Page { page, yours } => json!({
-                "page": page.as_ref().map(Page::to_json), "yours": yours.to_json(),
-                "hasMore": page.as_ref().is_some_and(Page::has_more),
-                "nextCursor": page.as_ref().map(Page::end),
-            }),
-            Self::Pushed {
-                yours,
-                wants,
-                n_events,
-                n_refused,
-            } => json!({
-                "yours": yours.to_json(), "wants": hashes_json(wants), "accepted": n_events,
-                "refused": n_refused,
-            }),
-        }
-    }
-
-    /// Reads a message.
-    pub fn from_json(value: &Value) -> Result<Self> {
-        let yours = value.get("yours").and_then(Have::from_json);
-        let yours = yours.ok_or_else(|| malformed("yours"))?;
-        let Some(page) = value.get("page") else {
-            let wants = value.get("wants").and_then(read_hashes);
-            let number = |name: &str| value[name].as_u64().ok_or_else(|| malformed(name));
-            return Ok(Self::Pushed {
-                yours,
-                wants: wants.ok_or_else(|| malformed("wants"))?,
-                n_events: number("accepted")?,
-                n_refused: number("refused")?,
-            });
-        };
-        let page = match page {
-            Value::Null => None,
-            it => Some(Page::from_json(it)?),
-        };
-        Ok(Self::Page { page, yours })
-    }
-}
 
 /// What a node knows of its own rows.
 #[derive(Clone, Copy)]
@@ -232,8 +38,16 @@ pub struct Done {
     pub conflicts: Vec<Conflict>,
     /// How many entries the other node's log has.
     pub their_size: u64,
+    /// How many entries of ours the other node has, as far as it said.
+    pub they_have: Option<u64>,
+    /// Countersignatures of our checkpoints: the height, and the line for the note.
+    pub cosignatures: Vec<(u64, String)>,
+    /// How long our last answer took, as the other node said.
+    pub latency_ms: Option<u64>,
     /// The other node signed two histories.
     pub forked: Option<Evidence>,
+    /// Events that were not sent, because they are larger than a message may be.
+    pub too_large: Vec<Hash>,
 }
 
 /// Answers a request. The caller has checked its signature.
@@ -261,6 +75,9 @@ pub fn answer(
             peer.did
         )));
     }
+    let mut done = Done::default();
+    let (Request::Pull { along, .. } | Request::Push { along, .. }) = &request;
+    take_along(&mut done, along);
     match request {
         Request::Pull {
             log: their_log,
@@ -270,19 +87,22 @@ pub fn answer(
             ..
         } => {
             let include: HashSet<Hash> = include.into_iter().collect();
-            let page = next_page(
-                log,
-                &space,
-                peer,
-                rules,
+            let asked = Asked {
                 their_log,
                 have,
-                &include,
+                include: &include,
+                leave_out: &HashSet::new(),
                 entries_max,
-            )?;
+            };
+            let page = next_page(log, &space, peer, rules, &asked)?;
             let page = page.filter(|_| peer.policy.may_read);
+            if let Some(page) = &page {
+                done.too_large.clone_from(&page.too_large);
+                let is_ours = have.log == Some(page.head.origin.log);
+                done.they_have = Some(if is_ours { have.size } else { 0 });
+            }
             let yours = have_of(log, &space, peer)?;
-            Ok((Response::Page { page, yours }, Done::default()))
+            Ok((Response::Page { page, yours }, done))
         }
         Request::Push {
             page, is_complete, ..
@@ -290,7 +110,8 @@ pub fn answer(
             if !peer.policy.may_write {
                 return Err(Error::denied(format!("`{}` may not write here", peer.did)));
             }
-            let (mut done, mut wants) = (Done::default(), Vec::new());
+            let mut wants = Vec::new();
+            let mut along = Along::default();
             done.their_size = page.head.size;
             match receive(
                 log,
@@ -301,7 +122,10 @@ pub fn answer(
                 !is_complete,
                 around,
             )? {
-                Received::Merged(merged) => note(&mut done, *merged),
+                Received::Merged(merged, cosignature) => {
+                    note(&mut done, *merged);
+                    along.cosignatures.extend(cosignature);
+                }
                 Received::Refused(Refusal::Stale) => {}
                 Received::Refused(Refusal::Wants(ids)) => wants = ids,
                 Received::Refused(Refusal::Forked(evidence)) => done.forked = Some(*evidence),
@@ -312,10 +136,17 @@ pub fn answer(
                 wants,
                 n_events: done.n_received,
                 n_refused: done.refused.len() as u64,
+                along,
             };
             Ok((response, done))
         }
     }
+}
+
+fn take_along(done: &mut Done, along: &Along) {
+    done.n_sent += along.n_taken;
+    done.cosignatures.extend_from_slice(&along.cosignatures);
+    done.latency_ms = along.latency_ms.or(done.latency_ms);
 }
 
 fn note(done: &mut Done, merged: kenning_audit::foreign::Merged) {
@@ -336,29 +167,36 @@ fn have_of(log: &Log, space: &Space, peer: &Peer) -> Result<Have> {
     })
 }
 
-#[expect(
-    clippy::too_many_arguments,
-    reason = "one call with what a page depends on"
-)]
+/// What a page depends on, besides the log.
+struct Asked<'a> {
+    their_log: Option<LogId>,
+    have: Have,
+    include: &'a HashSet<Hash>,
+    leave_out: &'a HashSet<Hash>,
+    entries_max: usize,
+}
+
 fn next_page(
     log: &Log,
     space: &Space,
     peer: &Peer,
     rules: Rules,
-    their_log: Option<LogId>,
-    have: Have,
-    include: &HashSet<Hash>,
-    entries_max: usize,
+    asked: &Asked<'_>,
 ) -> Result<Option<Page>> {
     let now_ms = log.clock().now_ms();
     log.read(space, |tx| {
         let mine = kenning_audit::log_id(tx)?;
         let wanted = Wanted {
             peer,
-            their_log,
-            from: if have.log == mine { have.size } else { 0 },
-            include,
-            entries_max,
+            their_log: asked.their_log,
+            from: if asked.have.log == mine {
+                asked.have.size
+            } else {
+                0
+            },
+            include: asked.include,
+            leave_out: asked.leave_out,
+            entries_max: asked.entries_max,
         };
         build(tx, space, log.signer(), now_ms, &wanted, &rules.is_shared)
     })
@@ -370,6 +208,8 @@ enum Step {
         has_asked: bool,
     },
     Push,
+    /// The other node is told what was taken at last.
+    Close,
     End,
 }
 
@@ -382,9 +222,20 @@ pub struct Session {
     entries_max: usize,
     step: Step,
     their_log: Option<LogId>,
-    pushed: Option<u64>,
+    pushed: Option<Pushed>,
+    leave_out: HashSet<Hash>,
+    along: Along,
     n_messages: usize,
     done: Done,
+}
+
+/// The page that was sent last.
+struct Pushed {
+    yours: Have,
+    include: HashSet<Hash>,
+    end: u64,
+    first_event: Option<Hash>,
+    n_entries: usize,
 }
 
 /// A session ends after so many messages; the next one goes on. A node that always has something new
@@ -403,6 +254,8 @@ impl Session {
             step: Step::Pull { has_asked: false },
             their_log: None,
             pushed: None,
+            leave_out: HashSet::new(),
+            along: Along::default(),
             n_messages: 0,
             done: Done::default(),
         }
@@ -420,6 +273,11 @@ impl Session {
     /// What it did so far.
     pub fn done(&self) -> &Done {
         &self.done
+    }
+
+    /// How long the last answer took.
+    pub fn took(&mut self, latency_ms: u64) {
+        self.along.latency_ms = Some(latency_ms);
     }
 
     /// The first request.
@@ -447,35 +305,60 @@ impl Session {
             } else {
                 1
             },
+            along: std::mem::take(&mut self.along),
         })
     }
 
-    fn push(&mut self, yours: Have, include: HashSet<Hash>) -> Result<Option<Request>> {
-        if !self.peer.policy.may_read {
+    /// Nothing is left to exchange. If something was taken since the last message, the other node is told.
+    fn close(&mut self) -> Result<Option<Request>> {
+        if !self.along.is_any() {
             self.step = Step::End;
             return Ok(None);
         }
-        let page = next_page(
-            &self.log,
-            &self.space,
-            &self.peer,
-            self.rules,
-            self.their_log,
-            yours,
-            &include,
-            self.entries_max,
-        )?;
+        let mut request = self.pull(Vec::new())?;
+        if let Request::Pull { entries_max, .. } = &mut request {
+            *entries_max = 1;
+        }
+        self.step = Step::Close;
+        Ok(Some(request))
+    }
+
+    fn push(&mut self, yours: Have, include: HashSet<Hash>) -> Result<Option<Request>> {
+        self.done.they_have = Some(yours.size);
+        if !self.peer.policy.may_read {
+            return self.close();
+        }
+        let asked = Asked {
+            their_log: self.their_log,
+            have: yours,
+            include: &include,
+            leave_out: &self.leave_out,
+            entries_max: self.entries_max,
+        };
+        let page = next_page(&self.log, &self.space, &self.peer, self.rules, &asked)?;
         let Some(page) = page.filter(|it| !it.entries.is_empty()) else {
-            self.step = Step::End;
-            return Ok(None);
+            return self.close();
         };
         let is_complete = !include.is_empty();
         self.step = Step::Push;
-        self.pushed = Some(page.end());
+        for id in &page.too_large {
+            if !self.done.too_large.contains(id) {
+                self.done.too_large.push(*id);
+            }
+        }
+        let mut events = page.entries.iter().filter(|it| it.event.is_some());
+        self.pushed = Some(Pushed {
+            yours,
+            include,
+            end: page.end(),
+            first_event: events.next().map(|it| it.id),
+            n_entries: page.entries.len(),
+        });
         Ok(Some(Request::Push {
             space: self.space.clone(),
             page,
             is_complete,
+            along: std::mem::take(&mut self.along),
         }))
     }
 
@@ -509,7 +392,11 @@ impl Session {
                     !has_asked,
                     around,
                 )? {
-                    Received::Merged(merged) => note(&mut self.done, *merged),
+                    Received::Merged(merged, cosignature) => {
+                        self.along.n_taken += merged.n_events;
+                        self.along.cosignatures.extend(cosignature);
+                        note(&mut self.done, *merged);
+                    }
                     Received::Refused(Refusal::Wants(ids)) => return self.pull(ids).map(Some),
                     Received::Refused(Refusal::Stale) => return self.push(yours, HashSet::new()),
                     Received::Refused(Refusal::Forked(evidence)) => {
@@ -529,23 +416,52 @@ impl Session {
                     wants,
                     n_events,
                     n_refused,
+                    along,
                 },
             ) => {
+                take_along(&mut self.done, &along);
                 self.done.n_sent += n_events;
                 self.done.n_refused_there += n_refused;
-                if !wants.is_empty() {
+                let was_complete = self
+                    .pushed
+                    .as_ref()
+                    .is_some_and(|it| !it.include.is_empty());
+                if !wants.is_empty() && !was_complete {
                     return self.push(yours, wants.into_iter().collect());
                 }
                 // A node that did not take the page would be sent it for ever.
-                if self.pushed.take().is_some_and(|it| yours.size < it) {
-                    return Ok(None);
+                if self.pushed.take().is_some_and(|it| yours.size < it.end) {
+                    self.done.they_have = Some(yours.size);
+                    return self.close();
                 }
                 self.push(yours, HashSet::new())
             }
-            (Step::Pull { .. }, Response::Pushed { .. })
+            (Step::Close, Response::Page { .. }) => Ok(None),
+            (Step::Pull { .. } | Step::Close, Response::Pushed { .. })
             | (Step::Push, Response::Page { .. })
             | (Step::End, _) => Err(Error::invalid("the answer does not fit the request")),
         }
+    }
+
+    /// The other node finds the last page too large: sends a smaller one, and leaves out an event that
+    /// alone is too large, so that it does not keep back those after it. Nothing if the page was not one
+    /// of ours.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn send_less(&mut self) -> Result<Option<Request>> {
+        let Some(pushed) = self.pushed.take() else {
+            return Ok(None);
+        };
+        if pushed.n_entries > 1 {
+            self.entries_max = pushed.n_entries / 2;
+        } else if let Some(id) = pushed.first_event {
+            self.leave_out.insert(id);
+            self.entries_max = ENTRIES_MAX;
+        } else {
+            return Ok(None);
+        }
+        self.push(pushed.yours, pushed.include)
     }
 
     /// An empty page still says how the log stands, which may be less than it was.

@@ -15,6 +15,7 @@
 
 mod cursor;
 mod exchange;
+mod message;
 mod page;
 mod peer;
 mod receive;
@@ -22,7 +23,8 @@ pub mod seal;
 mod wire;
 
 pub use cursor::{CURSORS, Cursor, Head};
-pub use exchange::{Done, Have, Request, Response, Rules, Session, answer};
+pub use exchange::{Done, Rules, Session, answer};
+pub use message::{Along, Have, Request, Response};
 pub use page::{Page, PageEntry, Wanted, build};
 pub use peer::{Evidence, Peer, Policy, peer_id};
 pub use receive::{Around, Received, Refusal, receive};

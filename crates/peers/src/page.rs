@@ -1,13 +1,17 @@
 //! A piece of a log, as one node sends it to another.
 
 use crate::cursor::{Head, origin};
-use crate::{ENTRIES_MAX, PAGE_BYTES, Peer};
-use kenning_audit::event::{self, Change, SignedRow};
-use kenning_audit::foreign::is_local_kind;
+use crate::{ENTRIES_MAX, MESSAGE_BYTES_MAX, PAGE_BYTES, Peer};
+use kenning_audit::event::{self, Change, Event, SignedRow};
+use kenning_audit::foreign::{CONFLICT_RESOLVED, is_local_kind};
 use kenning_audit::{LogId, Origin, Signer, is_shared_bucket};
-use kenning_core::{Hash, Result, Space};
-use kenning_store::{EventRow, KvRow, NameRow, ReadTx, Row, When, hash_of_names, hash_of_pair};
-use std::collections::HashSet;
+use kenning_core::{Hash, Kind, NodeId, Result, Space};
+use kenning_store::{
+    CheckpointRow, EventRow, KvRow, NameRow, Node, ReadTx, Row, Vector, When, hash_of_names,
+    hash_of_pair,
+};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 
 /// One entry of a log.
 #[derive(Clone, Debug)]
@@ -30,6 +34,10 @@ pub struct Page {
     pub from: u64,
     /// The entries, in the log's order.
     pub entries: Vec<PageEntry>,
+    /// The newest checkpoint of the log that these entries reach.
+    pub checkpoint: Option<CheckpointRow>,
+    /// Events that were left out because they are too large. Only the sender knows.
+    pub too_large: Vec<Hash>,
 }
 
 impl Page {
@@ -44,6 +52,9 @@ impl Page {
     }
 }
 
+/// An event that takes more bytes than this in a message is not sent.
+const EVENT_BYTES_MAX: usize = MESSAGE_BYTES_MAX as usize - 2 * PAGE_BYTES;
+
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct Wanted<'a> {
@@ -55,6 +66,8 @@ pub struct Wanted<'a> {
     pub from: u64,
     /// Offered events that they asked for.
     pub include: &'a HashSet<Hash>,
+    /// Events that they cannot take.
+    pub leave_out: &'a HashSet<Hash>,
     /// At most so many entries.
     pub entries_max: usize,
 }
@@ -84,22 +97,38 @@ pub fn build(
         head,
         from: wanted.from,
         entries: Vec::new(),
+        checkpoint: None,
+        too_large: Vec::new(),
     };
     let limit = wanted.entries_max.clamp(1, ENTRIES_MAX);
+    let place = Place {
+        tx,
+        log,
+        wanted,
+        is_shared,
+        nodes: RefCell::default(),
+    };
     let mut n_bytes = 0;
     for row in tx.events_after(wanted.from, limit)? {
         let id = row.id;
-        let place = Place { tx, log, is_shared };
-        let event = place.event_for(row, wanted)?;
-        let is_offered = matches!(event, Sent::OnRequest);
-        let event = match event {
-            Sent::Whole(row, rows) => {
-                n_bytes += size_of_event(&row) + rows.iter().map(size_of_row).sum::<usize>();
-                Some((*row, rows))
+        let mut sent = place.event_for(row)?;
+        if let Sent::Whole(row, rows) = &sent {
+            let size = size_of_event(row) + rows.iter().map(size_of_row).sum::<usize>();
+            if size > EVENT_BYTES_MAX || wanted.leave_out.contains(&id) {
+                page.too_large.push(id);
+                sent = Sent::IdOnly;
+            } else if n_bytes + size > EVENT_BYTES_MAX {
+                break;
+            } else {
+                n_bytes += size;
             }
+        }
+        n_bytes += 80;
+        let is_offered = matches!(sent, Sent::OnRequest);
+        let event = match sent {
+            Sent::Whole(row, rows) => Some((*row, rows)),
             Sent::OnRequest | Sent::IdOnly => None,
         };
-        n_bytes += 80;
         page.entries.push(PageEntry {
             id,
             event,
@@ -109,6 +138,8 @@ pub fn build(
             break;
         }
     }
+    let checkpoint = tx.checkpoint_at(page.end())?;
+    page.checkpoint = checkpoint.filter(|it| it.seq > 0 && it.seq >= page.from);
     Ok(Some(page))
 }
 
@@ -121,11 +152,15 @@ enum Sent {
 struct Place<'a> {
     tx: &'a dyn ReadTx,
     log: LogId,
+    wanted: &'a Wanted<'a>,
     is_shared: &'a dyn Fn(&Row) -> bool,
+    /// Whether the peer gets these nodes.
+    nodes: RefCell<HashMap<NodeId, bool>>,
 }
 
 impl Place<'_> {
-    fn event_for(&self, row: EventRow, wanted: &Wanted<'_>) -> Result<Sent> {
+    fn event_for(&self, row: EventRow) -> Result<Sent> {
+        let wanted = self.wanted;
         let Some(origin) = Origin::from_bytes(&row.sealed.origin) else {
             // Version 1 did not sign which log an event is of.
             return Ok(Sent::IdOnly);
@@ -139,33 +174,87 @@ impl Place<'_> {
         let Some(event) = event::parse(&row) else {
             return Ok(Sent::IdOnly);
         };
-        let (mut rows, mut n_private, mut n_nodes) = (Vec::new(), 0, 0);
+        let (mut rows, mut n_shared, mut has_node, mut has_private) = (Vec::new(), 0, false, false);
         for change in &event.changes {
-            let found = self.rows_of(change)?;
-            n_nodes += usize::from(matches!(
-                change,
-                Change::PutNode { .. } | Change::RemoveNode { .. }
-            ));
-            for it in found {
-                let kind = match &it {
-                    Row::Node(node) => Some(node.kind),
-                    _ => None,
-                };
-                if (self.is_shared)(&it) && kind.is_none_or(|it| wanted.peer.shares(it)) {
-                    rows.push(it);
-                } else {
-                    n_private += usize::from(kind.is_some());
-                }
+            if !self.is_change_shared(change, &row.kind)? {
+                has_private |= matches!(change, Change::PutNode { .. });
+                continue;
             }
+            n_shared += 1;
+            let found = self.rows_of(change)?;
+            has_node |= found.iter().any(|it| matches!(it, Row::Node(_)));
+            rows.extend(found.into_iter().filter(|it| (self.is_shared)(it)));
         }
-        let has_node = rows.iter().any(|it| matches!(it, Row::Node(_)));
-        // What an event says besides is told only to whom its nodes are shown.
-        let is_private = n_private > 0 && !has_node;
-        let is_chosen = wanted.peer.policy.kinds.is_empty() || has_node || n_nodes > 0;
-        if is_private || !is_chosen {
+        // Whoever found the same conflict need not settle it too.
+        n_shared +=
+            usize::from(row.kind == CONFLICT_RESOLVED && self.is_named_node_shared(&event)?);
+        // What an event says besides is told only to whom its nodes are shown. One that changed nothing
+        // that is shared concerns its own node alone.
+        if n_shared == 0 || has_private && !has_node {
             return Ok(Sent::IdOnly);
         }
         Ok(Sent::Whole(Box::new(row), rows))
+    }
+
+    /// Whether the peer learns of a change.
+    fn is_change_shared(&self, change: &Change, event: &str) -> Result<bool> {
+        Ok(match change {
+            Change::PutNode { id, .. } | Change::RemoveNode { id } => self.is_node_shared(*id)?,
+            Change::PutEdge { src, dst, .. } | Change::EndEdge { src, dst, .. } => {
+                self.is_node_shared(*src)? && self.is_node_shared(*dst)?
+            }
+            Change::PutRow { row, .. } | Change::RemoveRow { row } => match row {
+                SignedRow::Passages(_) => false,
+                SignedRow::Names(id) => self.is_node_shared(*id)?,
+                SignedRow::Vector(collection, id) => {
+                    let row = Row::Vector(Vector {
+                        collection: collection.clone(),
+                        id: id.clone(),
+                        model: String::new(),
+                        numbers: Vec::new(),
+                        props: serde_json::Map::new(),
+                        seq: 0,
+                    });
+                    (self.is_shared)(&row) && self.wanted.peer.shares(Kind::Vector)
+                }
+                SignedRow::Pair(bucket, _) => {
+                    is_shared_bucket(bucket) && self.wanted.peer.shares(kind_of_bucket(bucket))
+                }
+            },
+            // Elsewhere only the change of a node's own key has an effect.
+            Change::AddAuthor { .. } | Change::RevokeAuthor { .. } => event == "AuthorRotated",
+            Change::ResetClock | Change::Apply { .. } | Change::KeepRevision { .. } => false,
+        })
+    }
+
+    /// Whether the peer gets the node that the data of an event names.
+    fn is_named_node_shared(&self, event: &Event) -> Result<bool> {
+        let id = event.data.get("nodeId").and_then(|it| it.as_str());
+        match id.and_then(|it| it.parse().ok()) {
+            Some(id) => self.is_node_shared(id),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether the peer gets a node, as it is or was last.
+    fn is_node_shared(&self, id: NodeId) -> Result<bool> {
+        if let Some(known) = self.nodes.borrow().get(&id) {
+            return Ok(*known);
+        }
+        let node = match self.tx.node(id, When::Now)? {
+            Some(node) => Some(node),
+            None => {
+                let history = self.tx.history(id)?.into_iter().map(|it| it.0);
+                history.max_by_key(|it| it.updated)
+            }
+        };
+        let is_shown = |it: Node| {
+            let kind = it.kind;
+            self.wanted.peer.shares(kind) && (self.is_shared)(&Row::Node(it))
+        };
+        let is_shared = node.is_none_or(is_shown);
+        self.nodes.borrow_mut().insert(id, is_shared);
+        Ok(is_shared)
     }
 
     /// The rows that a change put, as far as they are still here.
@@ -229,15 +318,30 @@ impl Place<'_> {
     }
 }
 
+/// The kind of nodes that the rows of a shared bucket belong to.
+fn kind_of_bucket(bucket: &str) -> Kind {
+    match bucket.split_once('/').map_or(bucket, |it| it.0) {
+        "entities" => Kind::Entity,
+        "web" => Kind::Page,
+        "omi" => Kind::Memory,
+        _ => Kind::Item,
+    }
+}
+
+/// An upper bound of what an event takes in a message, for ordinary texts.
 fn size_of_event(row: &EventRow) -> usize {
-    row.payload.len() + row.sealed.data.len() + 600
+    2 * (row.payload.len() + row.sealed.data.len()) + 600
 }
 
 fn size_of_row(row: &Row) -> usize {
     200 + match row {
-        Row::Node(it) => it.body.len() + it.title.len() + it.key.len() + 200,
-        Row::Vector(it) => it.numbers.len() * 12,
-        Row::Kv(it) => it.value.len() * 2,
+        Row::Node(it) => {
+            let props = serde_json::to_string(&it.props).map_or(0, |it| it.len());
+            2 * (it.body.len() + it.title.len() + it.key.len()) + props + 200
+        }
+        Row::Edge(it) => serde_json::to_string(&it.props).map_or(0, |it| it.len()) + it.rel.len(),
+        Row::Vector(it) => it.numbers.len() * 14,
+        Row::Kv(it) => it.value.len() * 2 + it.key.len(),
         _ => 0,
     }
 }

@@ -3,9 +3,10 @@
 use crate::{CURSORS, Cursor, Evidence, Page, Peer};
 use kenning_audit::foreign::{Batch, Entry, Foreign, Merged};
 use kenning_audit::merkle::leaf_hash;
-use kenning_audit::{Log, Passages, Tx};
-use kenning_core::{Error, Hash, Result, Space};
-use kenning_store::{Node, Passage, ReadTx};
+use kenning_audit::note::{self, Note};
+use kenning_audit::{Log, Origin, Passages, Tx, is_checkpoint_signed};
+use kenning_core::{Did, Error, Hash, Result, Space};
+use kenning_store::{CheckpointRow, Node, Passage, ReadTx};
 use std::collections::HashMap;
 
 /// Why a page was not taken.
@@ -22,8 +23,9 @@ pub enum Refusal {
 /// What became of a page.
 #[derive(Clone, Debug)]
 pub enum Received {
-    /// It was applied, and the cursor is after it.
-    Merged(Box<Merged>),
+    /// It was applied, and the cursor is after it. With our countersignature of a checkpoint that the
+    /// entries lead to: the height, and the line for the note.
+    Merged(Box<Merged>, Option<(u64, String)>),
     /// It was not.
     Refused(Refusal),
 }
@@ -47,7 +49,7 @@ fn advance(cursor: &Cursor, page: &Page) -> Result<std::result::Result<Cursor, R
             shown: page.head.clone(),
             what: what.to_owned(),
         })))),
-        None => Err(Error::corrupt(format!(
+        None => Err(Error::invalid(format!(
             "the peer's log is not what it signed: {what}"
         ))),
     };
@@ -72,8 +74,10 @@ fn advance(cursor: &Cursor, page: &Page) -> Result<std::result::Result<Cursor, R
         return Ok(Err(Refusal::Stale));
     }
     next.log = Some(log);
+    next.check_checkpoint(page)?;
     for entry in &page.entries {
         next.frontier.push(leaf_hash(&entry.id.0), |_, _, _| ());
+        next.check_checkpoint(page)?;
     }
     if next.frontier.size > page.head.size {
         return Err(Error::invalid(
@@ -88,6 +92,49 @@ fn advance(cursor: &Cursor, page: &Page) -> Result<std::result::Result<Cursor, R
         next.checked = next.frontier.clone();
     }
     Ok(Ok(next))
+}
+
+impl Cursor {
+    /// If the entries so far are those of the page's checkpoint, their root must be the one that it signs.
+    fn check_checkpoint(&mut self, page: &Page) -> Result<()> {
+        let Some(row) = &page.checkpoint else {
+            return Ok(());
+        };
+        if row.seq != self.frontier.size {
+            return Ok(());
+        }
+        let author = row.author.parse::<Did>();
+        let is_theirs = author.is_ok_and(|it| it == page.head.author && is_checkpoint_signed(row));
+        // A log on a shared database has checkpoints of several servers; those of others are not ours to
+        // judge.
+        if !is_theirs || row.origin != page.head.origin.to_bytes() {
+            return Ok(());
+        }
+        if row.event_root != self.frontier.root() {
+            return Err(Error::invalid(format!(
+                "checkpoint {} of the peer is not of the entries that it sent",
+                row.height
+            )));
+        }
+        self.checkpoint = self.checkpoint.max(Some(row.height));
+        Ok(())
+    }
+}
+
+/// Countersigns a checkpoint of another node's log, whose entries were all seen.
+fn countersign(log: &Log, row: &CheckpointRow) -> Result<Option<(u64, String)>> {
+    let Some(origin) = Origin::from_bytes(&row.origin) else {
+        return Ok(None);
+    };
+    let note = Note::new(&origin, row.seq, row.event_root);
+    let at_s = log.clock().now_ms() / 1_000;
+    let line = note::cosign(
+        log.signer(),
+        log.signer().did().as_str(),
+        &note.text(),
+        at_s,
+    )?;
+    Ok(Some((row.height, line)))
 }
 
 /// What a node does around merging a page.
@@ -124,9 +171,10 @@ pub fn receive(
 ) -> Result<Received> {
     let head = &page.head;
     if head.author != peer.did || !head.is_signed() || head.origin.space != space.as_str() {
-        return Err(Error::corrupt(
-            "the page is not signed by the peer for this space",
-        ));
+        return Err(Error::denied(format!(
+            "the head of the page is not signed by {} for the space `{space}`",
+            peer.did
+        )));
     }
     let now = log.read(space, |tx| cursor(tx, peer))?;
     if let Err(refusal) = advance(&now, &page)? {
@@ -156,7 +204,8 @@ pub fn receive(
         ids.push(entry.id);
         entries.push(match entry.event {
             Some((row, rows)) => {
-                let foreign = Foreign::check(row, rows)?;
+                // It is the message that is wrong, and nothing that is stored here.
+                let foreign = Foreign::check(row, rows).map_err(|it| Error::invalid(it.message))?;
                 for node in foreign.nodes() {
                     let list = passages_of(node);
                     if !list.is_empty() {
@@ -174,8 +223,14 @@ pub fn receive(
             head,
             from,
             entries: bare(&ids),
+            checkpoint: page.checkpoint,
+            too_large: Vec::new(),
         },
     );
+    let countersigned = match &bare.checkpoint {
+        Some(row) if now.checkpoint < Some(row.height) => countersign(log, row)?,
+        _ => None,
+    };
     log.write_long(space, move |tx| {
         // Another process may have taken the same page meanwhile.
         let now = cursor(&**tx, &peer)?;
@@ -187,13 +242,17 @@ pub fn receive(
         let merged = tx.merge(Batch {
             entries,
             passages,
-            seen: now.seen,
+            seen: now.seen.clone(),
             accepts_authors: peer.policy.relays,
         })?;
         around.after(tx, &merged)?;
         next.seen.clone_from(&merged.seen);
         tx.set(CURSORS, peer.did.as_str(), &next.to_bytes())?;
-        Ok(Received::Merged(Box::new(merged)))
+        let is_checked = next.checkpoint > now.checkpoint;
+        Ok(Received::Merged(
+            Box::new(merged),
+            countersigned.filter(|_| is_checked),
+        ))
     })
 }
 

@@ -6,7 +6,9 @@ use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use kenning_audit::LogId;
 use kenning_core::{Error, Hash, Hlc, Result};
-use kenning_store::{Edge, EventRow, KvRow, NameRow, Node, Row, SealedData, Vector, parse_json};
+use kenning_store::{
+    CheckpointRow, Edge, EventRow, KvRow, NameRow, Node, Row, SealedData, Vector, parse_json,
+};
 use kenning_text::hex;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -76,7 +78,12 @@ impl Page {
     /// As a part of a message.
     pub fn to_json(&self) -> Value {
         let entries: Vec<Value> = self.entries.iter().map(entry_json).collect();
-        json!({ "head": self.head.to_json(), "from": self.from, "events": entries })
+        let mut value =
+            json!({ "head": self.head.to_json(), "from": self.from, "events": entries });
+        if let Some(it) = &self.checkpoint {
+            value["checkpoint"] = checkpoint_json(it);
+        }
+        value
     }
 
     /// Reads what [`Page::to_json`] gave.
@@ -92,8 +99,38 @@ impl Page {
                 .iter()
                 .map(|it| read_entry(it).ok_or_else(|| malformed("events")))
                 .collect::<Result<_>>()?,
+            checkpoint: match value.get("checkpoint") {
+                None | Some(Value::Null) => None,
+                Some(it) => Some(read_checkpoint(it).ok_or_else(|| malformed("checkpoint"))?),
+            },
+            too_large: Vec::new(),
         })
     }
+}
+
+fn checkpoint_json(row: &CheckpointRow) -> Value {
+    json!({
+        "version": row.version, "origin": hex::encode(&row.origin), "height": row.height,
+        "size": row.seq, "eventRoot": row.event_root.to_string(),
+        "stateRoot": row.state_root.to_string(), "hlc": row.hlc.0, "author": row.author,
+        "signature": hex::encode(&row.signature),
+    })
+}
+
+fn read_checkpoint(value: &Value) -> Option<CheckpointRow> {
+    let hash = |name: &str| Hash::from_hex(value.get(name)?.as_str()?);
+    let bytes = |name: &str| hex::decode(value.get(name)?.as_str()?);
+    Some(CheckpointRow {
+        version: u8::try_from(value.get("version")?.as_u64()?).ok()?,
+        origin: bytes("origin")?,
+        height: value.get("height")?.as_u64()?,
+        seq: value.get("size")?.as_u64()?,
+        event_root: hash("eventRoot")?,
+        state_root: hash("stateRoot")?,
+        hlc: Hlc(value.get("hlc")?.as_u64()?),
+        author: value.get("author")?.as_str()?.to_owned(),
+        signature: bytes("signature")?,
+    })
 }
 
 fn entry_json(entry: &PageEntry) -> Value {

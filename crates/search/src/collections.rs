@@ -7,6 +7,7 @@
 use crate::collection::Collection;
 use crate::recent::Recent;
 use crate::slot::{anew_if_broken, broken};
+use kenning_audit::foreign::SYNC_APPLIED;
 use kenning_audit::{Change, Continuity};
 use kenning_core::{NodeId, Result, Space};
 use kenning_store::{ReadTx, Vector};
@@ -144,22 +145,26 @@ impl Collection {
             // What was removed before is not there to be read.
             self.removed_seq = account.removed_seq;
         }
-        self.take_in_removals(tx, account.removed_seq)?;
+        self.take_in_removals(tx, name, account.removed_seq)?;
         self.take_in_vectors(tx, name)?;
         self.seq = seq;
         self.prepare();
         Ok(())
     }
 
-    /// A node that was removed never comes back, so it does not matter what was taken in meanwhile.
-    fn take_in_removals(&mut self, tx: &dyn ReadTx, until: u64) -> Result<()> {
+    /// A removal that another node's later write has undone, or that came too late, counts for nothing:
+    /// what is there, is there.
+    fn take_in_removals(&mut self, tx: &dyn ReadTx, name: &str, until: u64) -> Result<()> {
         while self.removed_seq < until {
             let page = tx.events_after(self.removed_seq, PAGE)?;
             let Some(last) = page.last() else { break };
-            for row in page.iter().filter(|it| it.kind == VECTOR_DELETED) {
+            let removes = |kind: &str| [VECTOR_DELETED, SYNC_APPLIED].contains(&kind);
+            for row in page.iter().filter(|it| removes(&it.kind)) {
                 let event = kenning_audit::event::parse(row);
                 for change in event.into_iter().flat_map(|it| it.changes) {
-                    if let Change::RemoveNode { id } = change {
+                    if let Change::RemoveNode { id } = change
+                        && tx.vector(name, &id.to_string())?.is_none()
+                    {
                         self.remove(id);
                     }
                 }

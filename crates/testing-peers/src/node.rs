@@ -137,7 +137,12 @@ impl Node {
             }
             tx.record("NodeUpdated", json!({ "n": draw.below(1_000) }))
         })?;
-        self.acknowledged.push(id.0);
+        // An event that changed nothing stays where it is.
+        let row = self.log.read(&space(), |tx| tx.event_by_id(&id.0))?;
+        let event = row.and_then(|it| kenning_audit::event::parse(&it));
+        if event.is_some_and(|it| !it.changes.is_empty()) {
+            self.acknowledged.push(id.0);
+        }
         Ok(())
     }
 
@@ -197,7 +202,7 @@ fn shown(row: Row) -> Option<String> {
     }
 }
 
-const KINDS: [Kind; 4] = [Kind::Memory, Kind::Entity, Kind::Document, Kind::Vector];
+const KINDS: [Kind; 4] = [Kind::Memory, Kind::Page, Kind::Document, Kind::Vector];
 
 fn draft(draw: &SeededRandom, kind: Kind) -> Draft {
     Draft {

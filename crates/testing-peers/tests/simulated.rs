@@ -19,3 +19,12 @@ fn a_lying_peer_is_noticed_and_changes_nothing() {
         }
     }
 }
+
+#[test]
+fn the_tools_of_all_wings_answer_alike_on_every_node() {
+    for seed in 0..4 {
+        if let Err(error) = kenning_testing_peers::use_tools(seed, 40) {
+            panic!("seed {seed}: {error}");
+        }
+    }
+}

@@ -313,8 +313,12 @@ const CRATES: &[(&str, May)] = &[
             "kenning-core",
             "kenning-store",
             "kenning-audit",
+            "kenning-engine",
+            "kenning-kernel",
             "kenning-peers",
             "kenning-testing-model",
+            "kenning-tools",
+            "kenning-vault",
         ]),
     ),
     (

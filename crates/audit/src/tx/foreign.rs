@@ -22,7 +22,7 @@ use crate::identity::{LogId, Origin, is_shared_bucket};
 use crate::merkle::leaf_hash;
 use crate::tx::Passages;
 use kenning_core::{Did, Error, Hash, Hlc, Kind, NodeId, Result};
-use kenning_store::{Edge, EventRow, Node, Row, TileRow, hash_of_names, hash_of_pair};
+use kenning_store::{Edge, EventRow, Node, Row, Table, TileRow, hash_of_names, hash_of_pair};
 use serde_json::{Value, json};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -30,8 +30,15 @@ use std::collections::{BTreeMap, HashMap};
 /// The event that applies events of other logs.
 pub const SYNC_APPLIED: &str = "SyncApplied";
 
+/// The event that settles a conflict.
+pub const CONFLICT_RESOLVED: &str = "ConflictResolved";
+
 /// When rows were last written, as far as the rows themselves do not say it.
 const STAMPS: &str = "sync/rows";
+
+/// The event that names shared rows from before they were shared, and the most rows of one.
+const ROWS_SHARED: &str = "RowsShared";
+const SHARED_AT_ONCE: usize = 100;
 
 /// The most conflicts that one merge reports by name.
 const CONFLICTS_MAX: usize = 256;
@@ -171,32 +178,41 @@ pub struct Batch {
     pub accepts_authors: bool,
 }
 
-/// Two writes of one node, neither of which had seen the other.
+/// One of two writes that contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// The event.
+    pub event: Hash,
+    /// Its author.
+    pub author: String,
+    /// The node that it wrote.
+    pub node: NodeId,
+    /// The hash of the revision.
+    pub hash: Hash,
+}
+
+/// Two writes of one node or under one key, neither of which had seen the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The node of the write that lost.
-    pub node: NodeId,
-    /// Its kind and key.
+    /// The kind of the node.
     pub kind: Kind,
-    /// See above.
+    /// Its key.
     pub key: String,
-    /// The event that holds.
-    pub winner: Hash,
-    /// Its author.
-    pub winner_author: String,
-    /// The event that lost.
-    pub loser: Hash,
-    /// Its author.
-    pub loser_author: String,
+    /// The write that holds.
+    pub winner: Side,
+    /// The write that lost; its revision is in the history.
+    pub loser: Side,
 }
 
 impl Conflict {
     /// As the data of an event.
     pub fn to_json(&self) -> Value {
         json!({
-            "nodeId": self.node.to_string(), "nodeType": self.kind.as_str(), "key": self.key,
-            "winner": self.winner.to_string(), "winnerAuthor": self.winner_author,
-            "loser": self.loser.to_string(), "loserAuthor": self.loser_author,
+            "nodeId": self.winner.node.to_string(), "nodeType": self.kind.as_str(), "key": self.key,
+            "winner": self.winner.event.to_string(), "winnerAuthor": self.winner.author,
+            "loser": self.loser.event.to_string(), "loserAuthor": self.loser.author,
+            "loserNodeId": self.loser.node.to_string(),
+            "loserRevision": self.loser.hash.to_string(),
             "rule": "the later time wins, then the greater author",
         })
     }
@@ -215,8 +231,23 @@ pub struct Merged {
     pub conflicts: Vec<Conflict>,
     /// Nodes that are others now: put or removed.
     pub nodes: Vec<NodeId>,
+    /// Shared rows of the key-value table that are others now: bucket and key.
+    pub pairs: Vec<(String, String)>,
+    /// Conflicts that the events settled, by the events that lost.
+    pub resolved: Vec<String>,
+    /// What became of collections of vectors.
+    pub vectors: BTreeMap<String, VectorsMerged>,
     /// As [`Batch::seen`], after it.
     pub seen: BTreeMap<String, u64>,
+}
+
+/// What became of a collection of vectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VectorsMerged {
+    /// Vectors that were not there before.
+    pub n_added: u64,
+    /// Vectors that are not there any more.
+    pub n_removed: u64,
 }
 
 /// When a row was last written.
@@ -276,6 +307,10 @@ impl Tx<'_> {
             }
             if let (true, Entry::Event(foreign)) = (is_new, entry) {
                 self.apply(foreign, &batch.passages, &mut merged)?;
+                if foreign.row.kind == CONFLICT_RESOLVED {
+                    let loser = foreign.event.data.get("loser").and_then(Value::as_str);
+                    merged.resolved.extend(loser.map(str::to_owned));
+                }
             }
         }
         if merged.n_events == 0 {
@@ -435,7 +470,7 @@ impl Tx<'_> {
                         continue;
                     }
                     let is_removed = matches!(change, Change::RemoveRow { .. });
-                    self.merge_row(foreign, row, is_removed)?;
+                    self.merge_row(foreign, row, is_removed, merged)?;
                 }
                 Change::AddAuthor { .. } | Change::RevokeAuthor { .. } => {}
                 Change::ResetClock | Change::Apply { .. } | Change::KeepRevision { .. } => {}
@@ -507,6 +542,40 @@ impl Tx<'_> {
         })
     }
 
+    /// Records the hashes of shared rows that no event names yet, so that they go to peers too. Returns how
+    /// many there were.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn share_rows(&mut self) -> Result<usize> {
+        let mut found = Vec::new();
+        self.raw.scan(Table::Kv, &mut |row| {
+            if let Row::Kv(row) = row
+                && is_shared_bucket(&row.bucket)
+            {
+                let hash = hash_of_pair(&row.bucket, &row.key, &row.value);
+                found.push((SignedRow::Pair(row.bucket, row.key), hash));
+            }
+            Ok(())
+        })?;
+        let mut n = 0;
+        for (row, hash) in found {
+            if self.raw.get(STAMPS, &stamp_key(&row))?.is_some() {
+                continue;
+            }
+            self.stamp_row(&row, false)?;
+            self.note_row(row, Some(hash));
+            n += 1;
+            if n % SHARED_AT_ONCE == 0 {
+                self.record(ROWS_SHARED, json!({ "rows": SHARED_AT_ONCE }))?;
+            }
+        }
+        if n % SHARED_AT_ONCE > 0 {
+            self.record(ROWS_SHARED, json!({ "rows": n % SHARED_AT_ONCE }))?;
+        }
+        Ok(n)
+    }
+
     /// Notes when a node was removed here.
     pub(super) fn stamp_removal(&mut self, id: NodeId) -> Result<()> {
         let stamp = Stamp {
@@ -563,6 +632,11 @@ pub fn is_local_kind(kind: &str) -> bool {
         "SyncCompleted",
         "ConflictDetected",
         "LogUpgraded",
+        // The graph of entities follows from statements, on every node.
+        "EntityAdded",
+        "EntityChanged",
+        "EntityRemoved",
+        "EntitiesLinked",
     ];
     LOCAL.contains(&kind)
         || ["Checkpoint", "Peer", "Token", "AgentKey"]

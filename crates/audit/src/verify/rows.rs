@@ -149,9 +149,12 @@ impl SignedRows {
         let (mut found, mut n_unchecked) = (Vec::new(), 0);
         collect(tx, Table::Kv, report, |row| {
             let Row::Kv(row) = row else { return };
-            if is_signed_bucket(&row.bucket) {
-                let hash = hash_of_pair(&row.bucket, &row.key, &row.value);
-                found.push((SignedRow::Pair(row.bucket, row.key), hash));
+            let is_signed = is_signed_bucket(&row.bucket);
+            let hash = hash_of_pair(&row.bucket, &row.key, &row.value);
+            let row = SignedRow::Pair(row.bucket, row.key);
+            // A row that is only shared was not signed before it was shared.
+            if is_signed || self.told.contains_key(&row) {
+                found.push((row, hash));
             } else {
                 n_unchecked += 1;
             }

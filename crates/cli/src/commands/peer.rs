@@ -3,7 +3,9 @@
 use crate::{Host, Settings, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use kenning_core::{Error, Kind, Result, Space};
-use kenning_engine::{Caller, Done, Engine, NewPeer, Peer, PeerPolicy, PeerView};
+use kenning_engine::{
+    Caller, Choice, Done, Engine, NewPeer, OpenConflict, Peer, PeerPolicy, PeerView,
+};
 use serde_json::{Value, json};
 
 pub(crate) fn command() -> Command {
@@ -71,6 +73,27 @@ pub(crate) fn command() -> Command {
                 .arg(peer()),
         )
         .subcommand(
+            Command::new("conflicts")
+                .about("List writes of other nodes that contradict writes of this one, until somebody settles them"),
+        )
+        .subcommand(
+            Command::new("settle")
+                .about("Settle a conflict; writing the note or the memory again settles it too")
+                .arg(
+                    Arg::new("conflict")
+                        .value_name("CONFLICT")
+                        .required(true)
+                        .help("Its id, or the key of what it is about, as `peer conflicts` prints them"),
+                )
+                .arg(
+                    Arg::new("take")
+                        .long("take")
+                        .default_value("winner")
+                        .value_parser(["winner", "loser"])
+                        .help("Which version it is to be: the one that holds, or the one that lost"),
+                ),
+        )
+        .subcommand(
             Command::new("status")
                 .about("Show how it stands with one node or with all")
                 .arg(peer()),
@@ -97,6 +120,20 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
             Ok(0)
         }
         Some(("sync", matches)) => sync(&engine, settings, &caller, named(matches)),
+        Some(("conflicts", _)) => {
+            conflicts(&engine.conflicts(&caller)?, settings);
+            Ok(0)
+        }
+        Some(("settle", matches)) => {
+            let text = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+            let choice = match text("take").as_str() {
+                "loser" => Choice::Loser,
+                _ => Choice::Winner,
+            };
+            let settled = engine.settle_conflict(&caller, &text("conflict"), choice)?;
+            output::say(&format!("settled `{}`", settled.key));
+            Ok(0)
+        }
         Some(("status", matches)) => {
             let status = engine.sync_status(&caller, named(matches).as_deref())?;
             show(&status.peers, settings);
@@ -208,6 +245,7 @@ fn sync(engine: &Engine, settings: &Settings, caller: &Caller, name: Option<Stri
     if names.is_empty() {
         output::say("no peer has an address: `kenning peer add URL` adds one");
     }
+    let (n_names, mut n_failed) = (names.len(), 0);
     let mut first_error = None;
     let mut rows = Vec::new();
     for name in names {
@@ -224,10 +262,20 @@ fn sync(engine: &Engine, settings: &Settings, caller: &Caller, name: Option<Stri
                         done.refused.len()
                     ));
                 }
-                if !done.conflicts.is_empty() {
+                // Some settle themselves.
+                let n_open = match done.conflicts.is_empty() {
+                    true => 0,
+                    false => engine.conflicts(caller)?.len(),
+                };
+                if n_open > 0 {
                     output::say(&format!(
-                        "{} conflicts: both versions are kept; the events `ConflictDetected` name them",
-                        done.conflicts.len()
+                        "{n_open} conflicts are open: both versions are kept; `kenning peer conflicts` shows them"
+                    ));
+                }
+                if let Some(first) = done.too_large.first() {
+                    output::say(&format!(
+                        "{} events were not sent, because they are larger than a message may be; the first is {first}",
+                        done.too_large.len()
                     ));
                 }
             }
@@ -235,8 +283,11 @@ fn sync(engine: &Engine, settings: &Settings, caller: &Caller, name: Option<Stri
                 rows.push(json!({ "peer": name, "error": error.message }));
                 first_error.get_or_insert(error);
             }
+            // The only one is told by whoever ends the command.
+            Err(error) if n_names == 1 => return Err(error),
             Err(error) => {
                 output::say(&format!("{name}: {error}"));
+                n_failed += 1;
                 first_error.get_or_insert(error);
             }
         }
@@ -244,14 +295,44 @@ fn sync(engine: &Engine, settings: &Settings, caller: &Caller, name: Option<Stri
     if settings.json {
         output::print_json(&json!(rows));
     }
-    first_error.map_or(Ok(0), Err)
+    match first_error {
+        None => Ok(0),
+        Some(error) if settings.json => Err(error),
+        Some(error) => Err(Error::new(
+            error.code,
+            format!("{n_failed} of {n_names} nodes could not be exchanged with"),
+        )),
+    }
+}
+
+fn conflicts(open: &[OpenConflict], settings: &Settings) {
+    if settings.json {
+        let rows: Vec<Value> = open.iter().map(OpenConflict::to_json).collect();
+        output::print_json(&json!(rows));
+        return;
+    }
+    for it in open {
+        let author = |name: &str| it.data[name].as_str().unwrap_or_default().to_owned();
+        output::print(&format!("{} {} {}", it.id, it.kind, it.key));
+        for (what, name, text) in [
+            ("holds", "winnerAuthor", &it.current),
+            ("lost ", "loserAuthor", &it.lost),
+        ] {
+            let text = text.as_deref().unwrap_or_default();
+            let line: String = text.chars().take(60).collect();
+            output::print(&format!("  {what}  {}  {line:?}", author(name)));
+        }
+    }
+    if open.is_empty() {
+        output::say("no open conflicts");
+    }
 }
 
 fn done_json(name: &str, done: &Done) -> Value {
     let conflicts: Vec<Value> = done.conflicts.iter().map(|it| it.to_json()).collect();
     json!({
         "peer": name, "received": done.n_received, "sent": done.n_sent,
-        "refused": done.refused.len(), "refusedThere": done.n_refused_there, "conflicts": conflicts,
+        "tooLarge": done.too_large.len(), "refused": done.refused.len(), "refusedThere": done.n_refused_there, "conflicts": conflicts,
     })
 }
 
@@ -265,7 +346,8 @@ fn show(peers: &[PeerView], settings: &Settings) {
                     "status": it.status, "lastSync": it.last_sync, "errors": it.n_errors,
                     "lastError": it.last_error, "received": it.n_received, "sent": it.n_sent,
                     "refused": it.n_refused, "conflicts": it.n_conflicts, "latencyMs": it.latency_ms,
-                    "read": it.n_read, "lag": it.lag,
+                    "read": it.n_read, "lag": it.lag, "unsent": it.n_unsent,
+                    "checkpoint": it.checkpoint,
                 })
             })
             .collect();

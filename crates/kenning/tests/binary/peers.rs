@@ -194,3 +194,168 @@ fn a_peer_gets_and_writes_only_what_it_may() {
         root(place);
     }
 }
+
+#[test]
+fn every_wings_writes_go_over_and_the_tools_answer_alike() {
+    let (there, here) = (Place::new(), Place::new());
+    let server = joined(&there, &here);
+    call(
+        &here,
+        "now_update",
+        &json!({ "current_task": "pack the tent" }),
+    );
+    call(
+        &here,
+        "kg_vector_upsert",
+        &json!({ "id": "v1", "vector": [1.0, 2.0, 3.0], "metadata": { "title": "a tent" } }),
+    );
+    call(
+        &here,
+        "vault_write_note",
+        &json!({ "path": "People/Ida Moss.md", "content": "---\ntype: person\n---\n# Ida Moss\n" }),
+    );
+    call(
+        &here,
+        "daily_append",
+        &json!({ "content": "by the laptop" }),
+    );
+    call(
+        &there,
+        "daily_append",
+        &json!({ "content": "by the workstation" }),
+    );
+    sync(&here);
+    sync(&here);
+    for place in [&here, &there] {
+        let now = call(place, "now_read", &json!({}));
+        assert!(now.to_string().contains("pack the tent"), "{now}");
+        let found = call(
+            place,
+            "kg_vector_search",
+            &json!({ "query": "tent", "vector": [1.0, 2.0, 3.0] }),
+        );
+        assert!(found.to_string().contains("a tent"), "{found}");
+        let entity = call(place, "resolve_entity", &json!({ "label": "Ida Moss" }));
+        assert_eq!(entity["is_new"], false, "{entity}");
+        let day = place.good(&["omi", "daily", "show"]);
+        for entry in ["by the laptop", "by the workstation"] {
+            assert!(day.contains(entry), "{day}");
+        }
+    }
+    drop(server);
+}
+
+#[test]
+fn a_conflict_is_listed_and_settled_on_both_nodes() {
+    let (there, here) = (Place::new(), Place::new());
+    let server = joined(&there, &here);
+    let note = |text: &str| json!({ "path": "plans/trip.md", "content": text });
+    call(&here, "vault_write_note", &note("by the laptop"));
+    call(
+        &there,
+        "vault_write_note",
+        &note("by the workstation, later"),
+    );
+    sync(&here);
+    let open = |place: &Place| -> Vec<Value> {
+        let text = place.good(&["peer", "conflicts", "--json"]);
+        serde_json::from_str(&text).unwrap()
+    };
+    let found = open(&here);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["current"], "by the workstation, later");
+    assert_eq!(found[0]["lost"], "by the laptop");
+    here.good(&["peer", "settle", "plans/trip.md", "--take", "loser"]);
+    let file =
+        |place: &Place| std::fs::read_to_string(place.vault().join("plans/trip.md")).unwrap();
+    assert_eq!(file(&here), "by the laptop");
+    sync(&here);
+    assert_eq!(file(&there), "by the laptop");
+    assert_eq!((open(&here).len(), open(&there).len()), (0, 0));
+    let query = json!({ "eventType": "ConflictResolved", "includePayload": true });
+    let events = call(&there, "kg_audit_query", &query);
+    assert!(events.to_string().contains("restored"), "{events}");
+    assert_eq!(root(&here), root(&there));
+    drop(server);
+}
+
+#[test]
+fn a_file_follows_when_its_directory_is_named_again() {
+    let (there, here) = (Place::new(), Place::new());
+    let note = |text: &str| json!({ "path": "plans/trip.md", "content": text });
+    call(&here, "vault_write_note", &note("first"));
+    let server = joined(&there, &here);
+    sync(&here);
+    call(&there, "vault_write_note", &note("second"));
+    let blind = |arguments: &[&str]| {
+        let run = here.command(arguments).env_remove("VAULT_PATH").output();
+        assert!(run.unwrap().status.success());
+    };
+    blind(&["peer", "sync"]);
+    let path = here.vault().join("plans/trip.md");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
+    here.good(&["peer", "status"]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "second");
+    // What somebody wrote meanwhile stays, and the conflict is told.
+    call(&there, "vault_write_note", &note("third"));
+    blind(&["peer", "sync"]);
+    std::fs::write(&path, "mine").unwrap();
+    let open = here.good(&["peer", "conflicts", "--json"]);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    let open: Value = serde_json::from_str(&open).unwrap();
+    assert_eq!(open[0]["lost"], "third", "{open}");
+    drop(server);
+}
+
+#[test]
+fn both_sides_know_how_it_stands() {
+    let (there, here) = (Place::new(), Place::new());
+    let server = joined(&there, &here);
+    let fact = |text: &str| json!({ "content": text, "memory_type": "fact" });
+    call(&there, "memory_store", &fact("one"));
+    call(&there, "memory_store", &fact("two of them"));
+    call(&here, "memory_store", &fact("three in all"));
+    there.good(&["audit", "checkpoint"]);
+    sync(&here);
+    sync(&here);
+    let metrics = |place: &Place| {
+        let status = call(place, "kg_sync_status", &json!({ "detailed": true }));
+        status["data"]["peers"][0]["metrics"].clone()
+    };
+    let (mine, theirs) = (metrics(&here), metrics(&there));
+    assert_eq!(
+        (&mine["eventsReceived"], &mine["eventsSent"]),
+        (&json!(2), &json!(1)),
+        "{mine}"
+    );
+    assert_eq!(
+        (&theirs["eventsReceived"], &theirs["eventsSent"]),
+        (&json!(1), &json!(2)),
+        "{theirs}"
+    );
+    assert_eq!((&mine["lag"], &theirs["lag"]), (&json!(0), &json!(0)));
+    assert!(
+        mine["lastCheckpointHeight"].as_i64().unwrap() >= 0,
+        "{mine}"
+    );
+    // The laptop saw every entry, and countersigned the checkpoint.
+    let events = call(
+        &there,
+        "kg_audit_query",
+        &json!({ "eventType": "CheckpointCosigned", "includePayload": true }),
+    );
+    assert!(events.to_string().contains(&did(&here)), "{events}");
+    drop(server);
+}
+
+#[test]
+fn a_node_that_is_down_is_told_once_and_at_once() {
+    let (there, here) = (Place::new(), Place::new());
+    let server = joined(&there, &here);
+    drop(server);
+    let (_, error) = here.bad(&["peer", "sync"]);
+    let told = error.matches("refused").count() + error.matches("connect").count();
+    assert!(told > 0, "{error}");
+    let first = error.lines().next().unwrap_or_default();
+    assert_eq!(error.matches(first).count(), 1, "{error}");
+}

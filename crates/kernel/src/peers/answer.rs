@@ -4,7 +4,7 @@ use super::files::Held;
 use crate::Kernel;
 use kenning_core::{Did, Error, Result};
 use kenning_peers::seal::{self, RequestSeal};
-use kenning_peers::{Request, answer, pack, unpack};
+use kenning_peers::{Peer, Request, Response, answer, pack, unpack};
 use kenning_text::hex;
 use serde_json::{Value, json};
 
@@ -89,38 +89,52 @@ impl Kernel {
             .challenges
             .accept(challenge, seal.number, now)?;
         self.writable()?;
+        let _answering = self.exchanges.begin_answer(peer.did.as_str())?;
+        let response = match self.answer_known(&peer, message, now) {
+            Ok(response) => response,
+            Err(error) => {
+                let said = error.message.clone();
+                self.count(&peer, move |it| {
+                    it.errors += 1;
+                    it.last_error = Some(said);
+                })?;
+                return Err(error);
+            }
+        };
+        let body = pack(&response.to_json())?;
+        let signature = hex::encode(&seal::sign_answer(signer, &seal, &body));
+        Ok(PeerAnswer::Signed { body, signature })
+    }
+
+    /// Answers a peer whose signature was checked.
+    fn answer_known(&self, peer: &Peer, message: &PeerMessage, now: u64) -> Result<Response> {
         let request = Request::from_json(&message.path, &unpack(&message.body)?)?;
         let space = request.space().clone();
+        if peer.has_space(&space) {
+            self.settle_rewritten(&space)?;
+        }
         let page = match &request {
             Request::Push { page, .. } if peer.has_space(&space) => Some(page),
             _ => None,
         };
         let held = Held::of_page(self, &space, page)?;
-        let answered = answer(
-            self.log(),
-            &peer,
-            self.sync_rules(),
-            request,
-            held.around(self),
-        );
-        let (response, done) = answered?;
+        let around = held.around(self);
+        let (response, done) = answer(self.log(), peer, self.sync_rules(), request, around)?;
         held.finish(self, &space)?;
         if let Some(evidence) = done.forked {
-            return Err(self.cut_off(&peer, evidence)?);
+            let cut_off = self.cut_off(peer, evidence)?;
+            return Err(Error::denied(cut_off.message));
         }
-        self.count(&peer, move |it| {
+        self.take_cosignatures(&space, peer, &done.cosignatures)?;
+        self.count(peer, move |it| {
             it.add(&done);
+            it.note_sizes(&space, &done);
             // A time a minute is enough to know that it is there.
-            if it
-                .last_sync_ms
-                .is_none_or(|last| now.abs_diff(last) > 60_000)
-                || done.n_received > 0
-            {
+            let is_old = |last: u64| now.abs_diff(last) > 60_000;
+            if it.last_sync_ms.is_none_or(is_old) || done.n_received + done.n_sent > 0 {
                 it.last_sync_ms = Some(now);
             }
         })?;
-        let body = pack(&response.to_json())?;
-        let signature = hex::encode(&seal::sign_answer(signer, &seal, &body));
-        Ok(PeerAnswer::Signed { body, signature })
+        Ok(response)
     }
 }

@@ -1,5 +1,6 @@
 //! Calls a peer and exchanges everything that is new.
 
+use super::answer::{PeerAnswer, PeerMessage};
 use super::files::Held;
 use crate::{Caller, Kernel, Scope};
 use kenning_core::{Code, Did, Error, Result, Space};
@@ -43,19 +44,26 @@ pub(super) fn check_endpoint(endpoint: &str) -> Result<()> {
     Ok(())
 }
 
-/// A connection to one peer.
-struct Link<'a> {
-    kernel: &'a Kernel,
-    egress: Egress,
-    endpoint: &'a str,
-    did: Option<&'a Did>,
-    challenge: String,
-    number: u64,
-    latency: Duration,
+/// What carries messages to a peer.
+pub trait Carrier {
+    /// Sends a message, and gives its answer.
+    ///
+    /// # Errors
+    /// Those of the network, and what the other node answered if it refused.
+    fn post(&mut self, message: &PeerMessage) -> Result<PeerAnswer>;
+
+    /// Waits before a message is sent again.
+    fn wait(&mut self, pause: Duration);
 }
 
-impl<'a> Link<'a> {
-    fn new(kernel: &'a Kernel, endpoint: &'a str, did: Option<&'a Did>) -> Result<Self> {
+/// Messages over HTTP.
+struct Http<'a> {
+    egress: Egress,
+    endpoint: &'a str,
+}
+
+impl<'a> Http<'a> {
+    fn new(endpoint: &'a str) -> Result<Self> {
         let defaults = Limits::default();
         let policy = Policy {
             // The operator named it, wherever it is. A redirect is not what the operator named.
@@ -68,36 +76,101 @@ impl<'a> Link<'a> {
             },
             ..Policy::default()
         };
-        Ok(Self {
+        let egress = Egress::new(policy);
+        Ok(Self { egress, endpoint })
+    }
+}
+
+impl Carrier for Http<'_> {
+    fn post(&mut self, message: &PeerMessage) -> Result<PeerAnswer> {
+        let mut headers = Vec::new();
+        let mut header = |name: &str, value: &Option<String>| {
+            headers.extend(value.clone().map(|it| (name.to_owned(), it)));
+        };
+        let octets = "application/octet-stream".to_owned();
+        header("content-type", &message.challenge.as_ref().map(|_| octets));
+        header("kenning-peer", &message.peer);
+        header("kenning-challenge", &message.challenge);
+        header("kenning-number", &message.number);
+        header("kenning-signature", &message.signature);
+        let response = self.egress.fetch(HttpRequest {
+            method: Method::Post,
+            url: format!("{}{}", self.endpoint, message.path),
+            headers,
+            body: message.body.clone(),
+            ..HttpRequest::default()
+        })?;
+        let status = response.status;
+        if message.challenge.is_none() {
+            let value = serde_json::from_slice(&response.body).ok();
+            let value = value.filter(|_| status == 200);
+            let value = value.ok_or_else(|| not_a_node(self.endpoint, status))?;
+            return Ok(PeerAnswer::Greeting(value));
+        }
+        if status != 200 {
+            return Err(refusal(self.endpoint, status, &response.body));
+        }
+        let signature = response.header("kenning-signature").unwrap_or_default();
+        let signature = signature.to_owned();
+        let body = response.body;
+        Ok(PeerAnswer::Signed { body, signature })
+    }
+
+    fn wait(&mut self, pause: Duration) {
+        std::thread::sleep(pause);
+    }
+}
+
+fn not_a_node(endpoint: &str, status: u16) -> Error {
+    Error::unavailable(format!(
+        "`{endpoint}` did not answer as a node of Kenning (status {status})"
+    ))
+    .hint("the other node must run `kenning serve`, of a version that knows peers")
+}
+
+/// A conversation with one peer.
+struct Link<'a> {
+    kernel: &'a Kernel,
+    carrier: &'a mut dyn Carrier,
+    endpoint: &'a str,
+    did: Option<&'a Did>,
+    challenge: String,
+    number: u64,
+    latency: Duration,
+    has_answered: bool,
+}
+
+impl<'a> Link<'a> {
+    fn new(
+        kernel: &'a Kernel,
+        carrier: &'a mut dyn Carrier,
+        endpoint: &'a str,
+        did: Option<&'a Did>,
+    ) -> Self {
+        Self {
             kernel,
-            egress: Egress::new(policy),
+            carrier,
             endpoint,
             did,
             challenge: String::new(),
             number: 0,
             latency: Duration::ZERO,
-        })
+            has_answered: false,
+        }
     }
 
     /// Asks for a challenge. Returns the key of whoever answers.
     fn greet(&mut self) -> Result<Did> {
         let me = self.kernel.log().signer().did().to_string();
-        let response = self.egress.fetch(HttpRequest {
-            method: Method::Post,
-            url: format!("{}/sync", self.endpoint),
-            headers: vec![("kenning-peer".to_owned(), me)],
-            ..HttpRequest::default()
+        let answer = self.carrier.post(&PeerMessage {
+            path: "/sync".to_owned(),
+            peer: Some(me),
+            ..PeerMessage::default()
         })?;
-        let value = serde_json::from_slice::<serde_json::Value>(&response.body);
-        let value = value.ok().filter(|_| response.status == 200);
-        let bad = || {
-            Error::unavailable(format!(
-                "`{}` did not answer as a node of Kenning (status {})",
-                self.endpoint, response.status
-            ))
-            .hint("the other node must run `kenning serve`, of a version that knows peers")
+        let bad = || not_a_node(self.endpoint, 200);
+        let PeerAnswer::Greeting(value) = answer else {
+            return Err(bad());
         };
-        let value = value.ok_or_else(bad)?;
         let did = value["provider"].as_str().and_then(|it| it.parse().ok());
         let did: Did = did.ok_or_else(bad)?;
         if self.did.is_some_and(|it| *it != did) {
@@ -109,6 +182,7 @@ impl<'a> Link<'a> {
         }
         self.challenge = value["challenge"].as_str().ok_or_else(bad)?.to_owned();
         self.number = 0;
+        self.has_answered = true;
         Ok(did)
     }
 
@@ -120,17 +194,20 @@ impl<'a> Link<'a> {
                 Ok(response) => return Ok(response),
                 Err(error) => {
                     n_tries += 1;
-                    let is_passing = matches!(
-                        error.code,
-                        Code::Unavailable | Code::Timeout | Code::Unauthenticated | Code::Limited
-                    );
+                    // A node that has not answered yet is not there; whoever asked is told at once.
+                    let is_passing = match error.code {
+                        Code::Unavailable | Code::Timeout => self.has_answered,
+                        Code::Unauthenticated | Code::Limited => true,
+                        _ => false,
+                    };
                     if !is_passing || n_tries > RETRIES_MAX {
                         return Err(error);
                     }
                     if error.code == Code::Unauthenticated {
                         self.challenge.clear();
                     } else {
-                        std::thread::sleep(pause(self.kernel, FIRST_PAUSE, n_tries));
+                        let pause = pause(self.kernel, FIRST_PAUSE, n_tries);
+                        self.carrier.wait(pause);
                     }
                 }
             }
@@ -147,35 +224,30 @@ impl<'a> Link<'a> {
         self.number += 1;
         let signer = self.kernel.log().signer();
         let seal = RequestSeal::sign(signer, did, path, &self.challenge, self.number, body);
-        let header = |name: &str, value: String| (name.to_owned(), value);
         let before = Instant::now();
-        let response = self.egress.fetch(HttpRequest {
-            method: Method::Post,
-            url: format!("{}{path}", self.endpoint),
-            headers: vec![
-                header("content-type", "application/octet-stream".to_owned()),
-                header("kenning-peer", seal.from.to_string()),
-                header("kenning-challenge", seal.challenge.clone()),
-                header("kenning-number", seal.number.to_string()),
-                header("kenning-signature", hex::encode(&seal.signature)),
-            ],
+        let answer = self.carrier.post(&PeerMessage {
+            path: path.to_owned(),
+            peer: Some(seal.from.to_string()),
+            challenge: Some(seal.challenge.clone()),
+            number: Some(seal.number.to_string()),
+            signature: Some(hex::encode(&seal.signature)),
             body: body.to_vec(),
-            ..HttpRequest::default()
         })?;
         self.latency = before.elapsed();
-        if response.status != 200 {
-            return Err(refusal(self.endpoint, response.status, &response.body));
-        }
-        let signature = response.header("kenning-signature").and_then(hex::decode);
-        let is_theirs =
-            signature.is_some_and(|it| seal::is_answer(did, &seal, &response.body, &it));
-        if !is_theirs {
-            return Err(Error::denied(format!(
+        let unsigned = || {
+            Error::denied(format!(
                 "the answer of `{}` is not signed by {did}",
                 self.endpoint
-            )));
+            ))
+        };
+        let PeerAnswer::Signed { body, signature } = answer else {
+            return Err(unsigned());
+        };
+        let signature = hex::decode(&signature).ok_or_else(unsigned)?;
+        if !seal::is_answer(did, &seal, &body, &signature) {
+            return Err(unsigned());
         }
-        Response::from_json(&unpack(&response.body)?)
+        Response::from_json(&unpack(&body)?)
     }
 }
 
@@ -199,6 +271,7 @@ fn refusal(endpoint: &str, status: u16, body: &[u8]) -> Error {
     let message = format!("`{endpoint}` refused (status {status}): {said}");
     match status {
         401 => Error::unauthenticated(message),
+        413 => Error::too_large(message),
         429 => Error::limited(message),
         500.. => Error::unavailable(message),
         _ => Error::denied(message),
@@ -219,7 +292,7 @@ impl Drop for Active<'_> {
 
 impl Kernel {
     pub(super) fn ask_for_key(&self, endpoint: &str) -> Result<Did> {
-        Link::new(self, endpoint, None)?.greet()
+        Link::new(self, &mut Http::new(endpoint)?, endpoint, None).greet()
     }
 
     /// Exchanges everything that is new with one peer, in every space that is shared.
@@ -234,6 +307,18 @@ impl Kernel {
     }
 
     pub(crate) fn sync_with(&self, peer: &Peer) -> Result<Done> {
+        if peer.endpoint.is_empty() {
+            return Err(Error::invalid(format!("`{}` has no endpoint", peer.id))
+                .hint("it calls this node; start the exchange there"));
+        }
+        self.sync_over(peer, &mut Http::new(&peer.endpoint)?)
+    }
+
+    /// Exchanges everything that is new with one peer, over any carrier of messages.
+    ///
+    /// # Errors
+    /// As [`Kernel::sync_peer`].
+    pub fn sync_over(&self, peer: &Peer, carrier: &mut dyn Carrier) -> Result<Done> {
         self.writable()?;
         if peer.cut_off.is_some() {
             return Err(Error::denied(format!(
@@ -241,10 +326,6 @@ impl Kernel {
                 peer.id
             ))
             .hint("`kenning peer add` begins anew with it"));
-        }
-        if peer.endpoint.is_empty() {
-            return Err(Error::invalid(format!("`{}` has no endpoint", peer.id))
-                .hint("it calls this node; start the exchange there"));
         }
         let key = peer.did.to_string();
         {
@@ -260,7 +341,7 @@ impl Kernel {
         }
         let _active = Active(self, key);
         let mut latency = Duration::ZERO;
-        let exchanged = self.exchange_all(peer, &mut latency);
+        let exchanged = self.exchange_all(peer, carrier, &mut latency);
         let now = self.log().clock().now_ms();
         let latency = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
         match exchanged {
@@ -289,16 +370,25 @@ impl Kernel {
         }
     }
 
-    fn exchange_all(&self, peer: &Peer, latency: &mut Duration) -> Result<Done> {
-        let mut link = Link::new(self, &peer.endpoint, Some(&peer.did))?;
+    fn exchange_all(
+        &self,
+        peer: &Peer,
+        carrier: &mut dyn Carrier,
+        latency: &mut Duration,
+    ) -> Result<Done> {
+        let mut link = Link::new(self, carrier, &peer.endpoint, Some(&peer.did));
         let mut all = Done::default();
         for space in &peer.policy.spaces {
             let began = self.log().clock().now_ms();
+            self.settle_rewritten(space)?;
             let mut session = Session::new(self.log(), space, peer, self.sync_rules());
             let exchanged = self.exchange_space(space, peer, &mut link, &mut session);
             *latency = link.latency;
             let done = session.done().clone();
+            self.take_cosignatures(space, peer, &done.cosignatures)?;
             self.note_exchange(space, peer, &done, began)?;
+            let (of, sizes) = (space.clone(), done.clone());
+            self.count(peer, move |it| it.note_sizes(&of, &sizes))?;
             if let Some(evidence) = done.forked {
                 return Err(self.cut_off(peer, evidence)?);
             }
@@ -306,6 +396,7 @@ impl Kernel {
             all.n_received += done.n_received;
             all.n_sent += done.n_sent;
             all.n_refused_there += done.n_refused_there;
+            all.too_large.extend(done.too_large);
             all.refused.extend(done.refused);
             all.conflicts.extend(done.conflicts);
             all.their_size = all.their_size.max(done.their_size);
@@ -323,7 +414,17 @@ impl Kernel {
         let mut request = session.begin()?;
         let mut is_first = true;
         while let Some(asked) = request {
-            let response = link.send(&asked)?;
+            let response = match link.send(&asked) {
+                Err(error) if error.code == Code::TooLarge => {
+                    request = session.send_less()?;
+                    match request {
+                        Some(_) => continue,
+                        None => return Err(error),
+                    }
+                }
+                sent => sent?,
+            };
+            session.took(u64::try_from(link.latency.as_millis()).unwrap_or(u64::MAX));
             let page = match &response {
                 Response::Page { page, .. } => page.as_ref(),
                 Response::Pushed { .. } => None,

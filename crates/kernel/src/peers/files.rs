@@ -4,106 +4,158 @@
 //! last looked becomes a revision first, so that it takes part in the comparison of times. Where the
 //! node is another afterwards, an intent is kept in the same transaction, and the file is written as
 //! after every other write.
+//!
+//! A process that was not told where the directory is cannot look. It leaves the intent to whoever is
+//! ([`journal::Intent::is_deferred`]): that process writes the file, unless somebody has changed it.
 
+use super::conflicts;
 use crate::files::{self, read_text};
-use crate::{FileNode, Kernel, NOTE_BYTES_MAX, roots};
-use kenning_audit::foreign::Merged;
-use kenning_audit::{Log, Tx};
-use kenning_core::{Kind, Result, Space};
+use crate::journal::INTENTS;
+use crate::roots::{self, Root};
+use crate::{FileNode, Kernel, NOTE_BYTES_MAX, open_conflicts};
+use kenning_audit::Tx;
+use kenning_audit::foreign::{Conflict, Merged};
+use kenning_core::{Hash, Kind, NodeId, Result, Space};
 use kenning_peers::{Around, Page};
-use kenning_store::{Row, When, patience};
+use kenning_store::{Node, ReadTx, Row, When, patience};
 use kenning_vault::{Dir, Lock};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long to wait for somebody who is writing one of the files.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// A file that a page may change, and what it is now.
+/// A file that a page may change.
 #[derive(Clone, Debug)]
-struct Seen {
+struct Followed {
     file: FileNode,
-    text: Option<String>,
+    /// What it is now; `None` where the directory is not known to this process.
+    text: Option<Option<String>>,
+    /// The hash of what its node said before the page.
+    before: Option<Hash>,
 }
 
 /// The files of a page, with their locks.
 pub(super) struct Held {
-    dir: Option<Dir>,
-    seen: Vec<Seen>,
+    dirs: Vec<(&'static str, Dir)>,
+    files: Vec<Followed>,
     _locks: Vec<Lock>,
     started: Option<Value>,
 }
 
 /// What is done in the transaction that applies a page.
 pub(super) struct Following {
-    log: Log,
-    seen: Vec<Seen>,
+    kernel: Hold,
+    files: Vec<Followed>,
     started: Option<Value>,
+}
+
+/// What of the kernel a transaction needs.
+struct Hold {
+    log: kenning_audit::Log,
+    hooks: crate::Hooks,
+}
+
+/// The names of the files of a root that a page may change, in one order, so that two processes do not
+/// wait for each other.
+fn names_in(kernel: &Kernel, space: &Space, page: &Page, root: &str) -> Result<BTreeSet<String>> {
+    let prefix = format!("{root}:");
+    let mut names = BTreeSet::new();
+    let mut changed = BTreeSet::new();
+    for (event, rows) in page.entries.iter().filter_map(|it| it.event.as_ref()) {
+        for row in rows {
+            if let Row::Node(node) = row
+                && node.kind == Kind::Document
+                && let Some(name) = node.key.strip_prefix(&prefix)
+            {
+                names.insert(name.to_owned());
+            }
+        }
+        let event = kenning_audit::event::parse(event);
+        let changes = event.map(|it| it.changes).unwrap_or_default();
+        changed.extend(changes.into_iter().filter_map(|it| match it {
+            kenning_audit::Change::RemoveNode { id }
+            | kenning_audit::Change::PutNode { id, .. } => Some(id),
+            _ => None,
+        }));
+    }
+    kernel.log().read(space, |tx| {
+        for id in changed {
+            // A node that is removed or renamed has a file under the name that it has now.
+            if let Some(node) = tx.node(id, When::Now)?
+                && node.kind == Kind::Document
+                && let Some(name) = node.key.strip_prefix(&prefix)
+            {
+                names.insert(name.to_owned());
+            }
+        }
+        Ok(())
+    })?;
+    Ok(names)
 }
 
 impl Held {
     pub(super) fn of_page(kernel: &Kernel, space: &Space, page: Option<&Page>) -> Result<Self> {
         let mut held = Self {
-            dir: None,
-            seen: Vec::new(),
+            dirs: Vec::new(),
+            files: Vec::new(),
             _locks: Vec::new(),
             started: None,
         };
-        let root = kernel.vault();
-        let is_ours = root.is_named() && root.space() == space;
-        let Some(page) = page.filter(|_| is_ours) else {
+        let Some(page) = page else {
             return Ok(held);
         };
-        let Some(dir) = root.existing(space)? else {
-            return Ok(held);
-        };
-        let prefix = format!("{}:", roots::VAULT.name);
-        // In one order, so that two processes do not wait for each other.
-        let mut names = BTreeSet::new();
-        let mut gone = BTreeSet::new();
-        for (event, rows) in page.entries.iter().filter_map(|it| it.event.as_ref()) {
-            for row in rows {
-                if let Row::Node(node) = row
-                    && node.kind == Kind::Document
-                    && let Some(name) = node.key.strip_prefix(&prefix)
-                {
-                    names.insert(name.to_owned());
-                }
+        for kind in [&roots::VAULT, &roots::OMI] {
+            let root = kernel.root(kind.name);
+            if root.space() == space {
+                held.add_root(kernel, space, page, root, kind.name)?;
             }
-            let event = kenning_audit::event::parse(event);
-            let changes = event.map(|it| it.changes).unwrap_or_default();
-            gone.extend(changes.into_iter().filter_map(|it| match it {
-                kenning_audit::Change::RemoveNode { id }
-                | kenning_audit::Change::PutNode { id, .. } => Some(id),
-                _ => None,
-            }));
         }
-        kernel.log().read(space, |tx| {
-            for id in gone {
-                // A node that is removed or renamed has a file under the name that it has now.
-                if let Some(node) = tx.node(id, When::Now)?
-                    && node.kind == Kind::Document
-                    && let Some(name) = node.key.strip_prefix(&prefix)
-                {
-                    names.insert(name.to_owned());
-                }
-            }
-            Ok(())
-        })?;
+        Ok(held)
+    }
+
+    fn add_root(
+        &mut self,
+        kernel: &Kernel,
+        space: &Space,
+        page: &Page,
+        root: &Root,
+        name: &'static str,
+    ) -> Result<()> {
+        let names = names_in(kernel, space, page, name)?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        // A directory that is named and cannot be opened now is one that this process does not know.
+        let dir = root.is_named().then(|| root.create(space).ok()).flatten();
         for name in names {
             let file = root.file(&name, NOTE_BYTES_MAX);
-            let wait = || kernel.lock_file(&file, patience::left(LOCK_WAIT));
-            held._locks.push(patience::waiting(wait)?);
-            kernel.finish_file_write(space, &dir, &file.key)?;
+            let Some(dir) = &dir else {
+                let (text, before) = (None, None);
+                self.files.push(Followed { file, text, before });
+                continue;
+            };
+            // Files of one directory may share a lock.
+            if !file.form.shares_lock() || self.dirs.iter().all(|it| it.0 != file.source) {
+                let wait = || kernel.lock_file(&file, patience::left(LOCK_WAIT));
+                self._locks.push(patience::waiting(wait)?);
+            }
+            if self.dirs.iter().all(|it| it.0 != file.source) {
+                self.dirs.push((file.source, dir.clone()));
+            }
+            kernel.finish_file_write(space, dir, &file.key)?;
             // A name that leads outside, or that is no file here, stays a node without a file.
-            match read_text(&dir, &file) {
-                Ok(text) => held.seen.push(Seen { file, text }),
+            match read_text(dir, &file) {
+                Ok(text) => self.files.push(Followed {
+                    file,
+                    text: Some(text),
+                    before: None,
+                }),
                 Err(error) => tracing::warn!("`{name}` does not follow its node: {error}"),
             }
         }
-        held.dir = Some(dir);
-        Ok(held)
+        Ok(())
     }
 
     /// The event that says that an exchange began, if it brings anything.
@@ -113,23 +165,34 @@ impl Held {
 
     pub(super) fn around(&self, kernel: &Kernel) -> Following {
         Following {
-            log: kernel.log().clone(),
-            seen: self.seen.clone(),
+            kernel: Hold {
+                log: kernel.log().clone(),
+                hooks: kernel.hooks,
+            },
+            files: self.files.clone(),
             started: self.started.clone(),
         }
     }
 
     /// Writes the files whose nodes are others now.
     pub(super) fn finish(self, kernel: &Kernel, space: &Space) -> Result<()> {
-        let Some(dir) = &self.dir else {
-            return Ok(());
-        };
-        for Seen { file, .. } in &self.seen {
-            let written = kernel.finish_file_write(space, dir, &file.key);
-            files::unless_unavailable(written)?;
+        for Followed { file, .. } in &self.files {
+            let dir = self.dirs.iter().find(|it| it.0 == file.source);
+            if let Some((_, dir)) = dir {
+                let written = kernel.finish_file_write(space, dir, &file.key);
+                files::unless_unavailable(written)?;
+            }
         }
         Ok(())
     }
+}
+
+fn node_of(tx: &Tx<'_>, file: &FileNode) -> Result<Option<Node>> {
+    tx.node_by_key("", Kind::Document, &file.key, When::Now)
+}
+
+fn hash_of(text: &str) -> Hash {
+    Hash::of(text.as_bytes())
 }
 
 impl Around for Following {
@@ -137,26 +200,100 @@ impl Around for Following {
         if let Some(data) = self.started.take() {
             tx.record("SyncStarted", data)?;
         }
-        for Seen { file, text } in &self.seen {
-            if let Some(text) = text {
-                files::adopt(tx, file, text)?;
+        for it in &mut self.files {
+            if let Some(Some(text)) = &it.text {
+                files::adopt(tx, &it.file, text)?;
             }
+            it.before = node_of(tx, &it.file)?.map(|it| hash_of(&it.body));
         }
         Ok(())
     }
 
-    fn after(&mut self, tx: &mut Tx<'_>, _: &Merged) -> Result<()> {
-        for Seen { file, text } in &self.seen {
-            let node = tx.node_by_key("", Kind::Document, &file.key, When::Now)?;
-            let body = node.map(|it| it.body);
-            if body.is_none() && text.is_some() {
-                file.form.forget(tx, file)?;
-            }
-            if *text != body {
-                let random = self.log.random();
-                files::intend(tx, random, file, text.as_deref(), body.as_deref())?;
+    fn after(&mut self, tx: &mut Tx<'_>, merged: &Merged) -> Result<()> {
+        let mut open = Vec::new();
+        for conflict in &merged.conflicts {
+            if !self.settle(tx, conflict)? {
+                open.push(conflict.clone());
             }
         }
-        Ok(())
+        open_conflicts::keep(tx, &open)?;
+        conflicts::settled_elsewhere(tx, &merged.resolved)?;
+        for it in &self.files {
+            let node = node_of(tx, &it.file)?;
+            let after = node.as_ref().map(|it| hash_of(&it.body));
+            if it.before == after
+                && !matches!(&it.text, Some(text) if text.as_deref().map(hash_of) != after)
+            {
+                continue;
+            }
+            match &node {
+                Some(node) => it.file.form.merged(tx, &it.file, node)?,
+                None => it.file.form.forget(tx, &it.file)?,
+            }
+            let random = self.kernel.log.random();
+            match &it.text {
+                Some(text) if text.as_deref().map(hash_of) == after => {}
+                Some(text) => {
+                    let body = node.as_ref().map(|it| it.body.as_str());
+                    files::intend(tx, random, &it.file, text.as_deref(), body)?;
+                }
+                None => files::defer(tx, random, &it.file, it.before, after)?,
+            }
+        }
+        (self.kernel.hooks.merged)(tx, merged)
+    }
+}
+
+impl Following {
+    /// Where both versions can be kept in one text, as the entries of a day's log, they are.
+    fn settle(&self, tx: &mut Tx<'_>, conflict: &Conflict) -> Result<bool> {
+        let file = self.files.iter().find(|it| it.file.key == conflict.key);
+        let Some(file) = file.map(|it| &it.file) else {
+            return Ok(false);
+        };
+        let Some(current) = node_of(tx, file)? else {
+            return Ok(false);
+        };
+        let Some(lost) = revision(&**tx, conflict.loser.node, conflict.loser.hash)? else {
+            return Ok(false);
+        };
+        let Some(both) = file.form.join(file, &current.body, &lost.body) else {
+            return Ok(false);
+        };
+        if both != current.body {
+            file.read(&both, Map::new()).put(tx)?;
+        }
+        let mut data = conflict.to_json();
+        data["resolution"] = json!("merged");
+        tx.record(conflicts::RESOLVED, data)?;
+        Ok(true)
+    }
+}
+
+/// A revision by its hash, wherever it is.
+pub(super) fn revision(tx: &dyn ReadTx, node: NodeId, hash: Hash) -> Result<Option<Node>> {
+    let current = tx.node(node, When::Now)?.filter(|it| it.hash == hash);
+    if current.is_some() {
+        return Ok(current);
+    }
+    let mut history = tx.history(node)?.into_iter().map(|it| it.0);
+    Ok(history.find(|it| it.hash == hash))
+}
+
+impl Kernel {
+    /// Writes the files that processes without their directory have left behind their nodes.
+    pub(crate) fn finish_deferred(&self) -> Result<()> {
+        if self.is_read_only() || !(self.vault.is_named() || self.omi.is_named()) {
+            return Ok(());
+        }
+        let space = self.vault.space();
+        let is_any = self.log.read(space, |tx| {
+            let intents = INTENTS.list_readable(tx)?;
+            Ok(intents.iter().any(|it| it.1.is_deferred()))
+        })?;
+        match is_any {
+            true => self.finish_file_writes(),
+            false => Ok(()),
+        }
     }
 }

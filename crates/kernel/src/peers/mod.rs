@@ -8,11 +8,14 @@
 mod admit;
 mod answer;
 mod call;
+mod conflicts;
 mod files;
 mod status;
 mod worker;
 
 pub use answer::{PeerAnswer, PeerMessage};
+pub use call::Carrier;
+pub use conflicts::{Choice, OpenConflict};
 pub use status::{PeerView, SyncStatus};
 pub use worker::PeerSync;
 
@@ -24,9 +27,9 @@ use kenning_peers::{CURSORS, Peer, Policy, Rules, peer_id};
 use kenning_search::of_collection_name;
 use kenning_store::Row;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
 
 /// The bucket of peers in the system space; a row's key is the peer's identifier.
 const PEERS: Bucket<Raw> = Bucket::new("peers");
@@ -41,6 +44,8 @@ const PEERS_MAX: usize = 256;
 pub(crate) struct Exchanges {
     challenges: Challenges,
     active: Mutex<BTreeSet<String>>,
+    /// How many messages of each peer are being answered.
+    answering: Mutex<BTreeMap<String, usize>>,
     /// Whether this process calls peers by itself.
     is_running: AtomicBool,
 }
@@ -52,7 +57,66 @@ impl Exchanges {
         Self {
             challenges: Challenges::new(secret),
             active: Mutex::default(),
+            answering: Mutex::default(),
             is_running: AtomicBool::new(false),
+        }
+    }
+}
+
+/// So many messages of peers are answered at once.
+const ANSWERS_MAX: usize = 4;
+
+/// So many messages of one peer are answered at once.
+const ANSWERS_TO_ONE_MAX: usize = 2;
+
+impl Exchanges {
+    fn is_active(&self, did: &str) -> bool {
+        let active = self.active.lock().unwrap_or_else(PoisonError::into_inner);
+        let answering = self
+            .answering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        active.contains(did) || answering.contains_key(did)
+    }
+
+    /// A place among the messages that are being answered.
+    fn begin_answer(&self, did: &str) -> Result<Answering<'_>> {
+        let mut all = self
+            .answering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let n_all: usize = all.values().sum();
+        let n_own = all.get(did).copied().unwrap_or_default();
+        if n_all >= ANSWERS_MAX || n_own >= ANSWERS_TO_ONE_MAX {
+            return Err(Error::limited(format!(
+                "this node answers at most {ANSWERS_MAX} messages of peers at once, {ANSWERS_TO_ONE_MAX} of each"
+            ))
+            .hint("send it again in a second"));
+        }
+        *all.entry(did.to_owned()).or_default() += 1;
+        let did = did.to_owned();
+        Ok(Answering {
+            exchanges: self,
+            did,
+        })
+    }
+}
+
+/// A message that is being answered.
+struct Answering<'a> {
+    exchanges: &'a Exchanges,
+    did: String,
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        let all = self.exchanges.answering.lock();
+        let mut all = all.unwrap_or_else(PoisonError::into_inner);
+        if let Some(n) = all.get_mut(&self.did) {
+            *n -= 1;
+            if *n == 0 {
+                all.remove(&self.did);
+            }
         }
     }
 }
@@ -72,9 +136,11 @@ pub struct NewPeer {
 fn is_shared(row: &Row) -> bool {
     match row {
         Row::Node(node) => match node.kind {
-            Kind::Tool | Kind::Symbol => false,
+            // Entities follow from statements, which are shared.
+            Kind::Tool | Kind::Symbol | Kind::Entity => false,
             Kind::Item => node.props.get("source").is_some_and(|it| it == "registry"),
-            Kind::Document => node.project.is_empty() && !node.key.starts_with("omi:"),
+            // A checkpoint of NOW.md is what this machine goes back to.
+            Kind::Document => node.project.is_empty() && !node.key.starts_with("omi:NOW-"),
             _ => true,
         },
         Row::Vector(vector) => of_collection_name(&vector.collection).is_some(),
@@ -182,7 +248,7 @@ impl Kernel {
     /// Lets the peer's key sign events of a space, if what it writes is applied here.
     fn begin_sharing(&self, space: &Space, peer: &Peer) -> Result<()> {
         let peer = peer.clone();
-        self.log.write(space, move |tx| {
+        self.log.write_long(space, move |tx| {
             CURSOR_ROWS.unset(tx, peer.did.as_str())?;
             if tx.revoked_authors().contains(&peer.did) {
                 return Err(Error::conflict(format!("the key {} was revoked", peer.did))
@@ -193,7 +259,8 @@ impl Kernel {
                 tx.add_author(&peer.did);
             }
             let data = json!({ "peerId": peer.id, "did": peer.did.as_str() });
-            tx.record("PeerAdded", data).map(drop)
+            tx.record("PeerAdded", data)?;
+            tx.share_rows().map(drop)
         })
     }
 

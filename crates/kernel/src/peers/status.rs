@@ -2,10 +2,10 @@
 
 use crate::tokens::system_space;
 use crate::{Bucket, Caller, Kernel, Raw, Scope, timestamp};
-use kenning_core::{Error, Result};
+use kenning_core::{Error, Result, Space};
 use kenning_peers::{Cursor, Done, Peer};
 use serde_json::{Value, json};
-use std::sync::PoisonError;
+use std::collections::BTreeMap;
 
 /// The bucket of counters in the system space.
 pub(super) const STATUS: Bucket<Raw> = Bucket::new("sync/status");
@@ -26,6 +26,15 @@ pub(super) struct Counters {
     pub(super) last_sync_ms: Option<u64>,
     pub(super) last_try_ms: Option<u64>,
     pub(super) latency_ms: Option<u64>,
+    /// For each space: how many entries its log has, and how many of ours it has.
+    pub(super) sizes: BTreeMap<String, Sizes>,
+}
+
+/// How far two logs are known to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sizes {
+    theirs: u64,
+    they_have: u64,
 }
 
 impl Counters {
@@ -35,6 +44,8 @@ impl Counters {
             "conflicts": self.conflicts, "errors": self.errors, "failures": self.failures,
             "lastError": self.last_error, "lastSync": self.last_sync_ms,
             "lastTry": self.last_try_ms, "latency": self.latency_ms,
+            "sizes": self.sizes.iter().map(|(space, it)| (space.clone(), json!([it.theirs, it.they_have])))
+                .collect::<serde_json::Map<_, _>>(),
         });
         value.to_string().into_bytes()
     }
@@ -53,7 +64,18 @@ impl Counters {
             last_sync_ms: number("lastSync"),
             last_try_ms: number("lastTry"),
             latency_ms: number("latency"),
+            sizes: sizes(&value["sizes"]),
         }
+    }
+
+    /// What a message said of both logs of a space.
+    pub(super) fn note_sizes(&mut self, space: &Space, done: &Done) {
+        let sizes = self.sizes.entry(space.to_string()).or_default();
+        if done.their_size > 0 {
+            sizes.theirs = done.their_size;
+        }
+        sizes.they_have = done.they_have.unwrap_or(sizes.they_have);
+        self.latency_ms = done.latency_ms.or(self.latency_ms);
     }
 
     /// Adds what an exchange did.
@@ -68,7 +90,23 @@ impl Counters {
                 "{n} events were refused; the first is by {author}: {why}"
             ));
         }
+        if let Some(first) = done.too_large.first() {
+            let n = done.too_large.len();
+            self.last_error = Some(format!(
+                "{n} events were not sent, because they are larger than a message may be; the first is {first}"
+            ));
+        }
     }
+}
+
+fn sizes(value: &Value) -> BTreeMap<String, Sizes> {
+    let rows = value.as_object().into_iter().flatten();
+    let read = |it: &Value| {
+        let (theirs, they_have) = (it.get(0)?.as_u64()?, it.get(1)?.as_u64()?);
+        Some(Sizes { theirs, they_have })
+    };
+    rows.filter_map(|(space, it)| Some((space.clone(), read(it)?)))
+        .collect()
 }
 
 /// How it stands with one peer.
@@ -98,6 +136,10 @@ pub struct PeerView {
     pub n_read: u64,
     /// How many of its entries we know to be missing here.
     pub lag: u64,
+    /// How many entries of our log it is not known to have.
+    pub n_unsent: u64,
+    /// The height of the last of its checkpoints that was checked here.
+    pub checkpoint: Option<u64>,
 }
 
 /// How it stands with all of them.
@@ -178,7 +220,7 @@ impl Kernel {
 
     fn peer_view(&self, peer: Peer) -> Result<PeerView> {
         let counters = self.counters(&peer)?;
-        let (mut n_read, mut lag) = (0, 0);
+        let (mut n_read, mut lag, mut n_unsent, mut checkpoint) = (0, 0, 0, None);
         for space in &peer.policy.spaces {
             let key = peer.did.as_str();
             let row = self.log.read(space, |tx| super::CURSOR_ROWS.get(tx, key))?;
@@ -186,14 +228,18 @@ impl Kernel {
                 .and_then(|it| Cursor::from_bytes(&it.0))
                 .unwrap_or_default();
             n_read += cursor.frontier.size;
-            let told = cursor.head.map_or(cursor.frontier.size, |it| it.size);
-            lag += told.saturating_sub(cursor.frontier.size);
+            let sizes = counters.sizes.get(space.as_str()).copied();
+            let sizes = sizes.unwrap_or_default();
+            if peer.policy.may_write {
+                lag += sizes.theirs.saturating_sub(cursor.frontier.size);
+            }
+            if peer.policy.may_read {
+                n_unsent += self.log.roots(space)?.seq.saturating_sub(sizes.they_have);
+            }
+            checkpoint = checkpoint.max(cursor.checkpoint);
         }
         let now = self.log.clock().now_ms();
-        let active = self.exchanges.active.lock();
-        let is_active = active
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(peer.did.as_str());
+        let is_active = self.exchanges.is_active(peer.did.as_str());
         let is_recent = |it: u64| now.saturating_sub(it) < CONNECTED_MS;
         let status = if peer.cut_off.is_some() {
             "error"
@@ -222,6 +268,8 @@ impl Kernel {
             latency_ms: counters.latency_ms,
             n_read,
             lag,
+            n_unsent,
+            checkpoint,
             peer,
         })
     }

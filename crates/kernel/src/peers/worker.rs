@@ -91,6 +91,9 @@ fn run(kernel: &Kernel, signal: &Signal) {
             Woken::ByOthers if !signal.pause(GATHER) => return,
             Woken::ByOthers | Woken::ByTime => {}
         }
+        if let Err(error) = kernel.finish_deferred() {
+            tracing::warn!("files stay behind what peers wrote: {error}");
+        }
         let Ok(peers) = kernel.read_peers() else {
             continue;
         };

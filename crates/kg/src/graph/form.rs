@@ -5,7 +5,7 @@ use kenning_audit::Tx;
 use kenning_core::Result;
 use kenning_kernel::{FileForm, FileNode, PlainFile, ReadFile};
 use kenning_search::passages;
-use kenning_store::Passage;
+use kenning_store::{Node, Passage};
 use serde_json::{Map, Value};
 
 /// For notes, which have cards; for other files of the vault the text is all.
@@ -19,6 +19,13 @@ impl FileForm for VaultForm {
         }
         let pieces = passages(file.title(), content);
         Box::new(PlainFile::new(file, content, props, Some(pieces)))
+    }
+
+    fn merged(&self, tx: &mut Tx<'_>, file: &FileNode, node: &Node) -> Result<()> {
+        if !is_note(&file.name) {
+            return Ok(());
+        }
+        ReadNote::of(&file.key, &node.body).put_card(tx, node)
     }
 
     fn forget(&self, tx: &mut Tx<'_>, file: &FileNode) -> Result<()> {

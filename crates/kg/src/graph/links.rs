@@ -8,11 +8,13 @@ use super::generate::step;
 use super::library::{Doc, Library};
 use super::{LINKED, cards};
 use crate::Kg;
+use kenning_audit::foreign::Merged;
 use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Hash, NodeId, Result};
 use kenning_graph::Relation;
 use kenning_kernel::edges::{self, BY, Written};
 use kenning_kernel::{Bucket, Caller, Text};
+use kenning_store::When;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -176,6 +178,21 @@ fn write_batch(tx: &mut Tx<'_>, batch: &[Task], project: &str) -> Result<Written
         tx.record(LINKED, data)?;
     }
     Ok(written)
+}
+
+/// Ends the links of documents that are gone because of what a peer wrote.
+pub(crate) fn end_links(tx: &mut Tx<'_>, merged: &Merged) -> Result<()> {
+    let mut written = Written::default();
+    for id in &merged.nodes {
+        if tx.node(*id, When::Now)?.is_none() {
+            edges::reconcile(tx, *id, BY_LINKS, Vec::new(), &mut written)?;
+        }
+    }
+    if written.is_any() {
+        let data = json!({ "project": "", "added": written.added, "ended": written.ended });
+        tx.record(LINKED, data)?;
+    }
+    Ok(())
 }
 
 fn drafts(task: &Task) -> Vec<EdgeDraft> {

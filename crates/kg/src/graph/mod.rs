@@ -32,6 +32,7 @@ pub use insight::{
     Suggestion, SuggestionReason,
 };
 pub use kenning_graph::{DocType, Status};
+pub(crate) use links::end_links;
 pub use reports::{CacheStats, Connected, GraphHealth, GraphStats};
 pub use watch::{GraphWatch, WatchOptions};
 
@@ -221,6 +222,12 @@ impl ReadNote {
     /// What search finds of it.
     pub(crate) fn title_and_passages(&self) -> (&str, &[Passage]) {
         (&self.draft.title, &self.passages)
+    }
+
+    /// Stores its card alone, beside a node that is there.
+    pub(crate) fn put_card(mut self, tx: &mut Tx<'_>, node: &Node) -> Result<()> {
+        self.card.node = node.id;
+        VAULT_CARDS.set(tx, &self.key, &self.card)
     }
 
     /// Stores it, with its card, in place of the old one.

@@ -97,6 +97,7 @@ mod tests {
                     omi: &PlainForm,
                 },
                 passages_of: crate::passages_of,
+                merged: |_, _| Ok(()),
             },
         };
         Kg::new(Arc::new(Kernel::open(options).unwrap()))

@@ -12,6 +12,7 @@ mod search;
 mod upsert;
 
 pub use query::{FoundVectors, Keywords, VECTOR_RESULTS_MAX, VectorHit, VectorQuery};
+pub(crate) use upsert::count_merged;
 pub use upsert::{NewVector, UpsertedVector};
 
 use crate::Kg;

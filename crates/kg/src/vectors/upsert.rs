@@ -4,10 +4,13 @@ use super::{
     VECTOR_DIMENSIONS_MAX, is_name, key, namespace_or_default, not_a_name, place_of, total,
 };
 use crate::Kg;
+use kenning_audit::foreign::Merged;
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, Result};
 use kenning_kernel::{Caller, Scope, VECTOR_ACCOUNTS};
-use kenning_search::{Account, VECTOR_DELETED, collection_name, facet, passages, row_props};
+use kenning_search::{
+    Account, VECTOR_DELETED, collection_name, facet, of_collection_name, passages, row_props,
+};
 use kenning_store::{Node, Vector, When};
 use serde_json::{Map, Value, json};
 
@@ -112,6 +115,27 @@ impl Kg {
             Ok(true)
         })
     }
+}
+
+/// Brings the accounts of collections up to date with vectors that came from a peer.
+pub(crate) fn count_merged(tx: &mut Tx<'_>, merged: &Merged) -> Result<()> {
+    for (collection, change) in &merged.vectors {
+        if of_collection_name(collection).is_none() {
+            continue;
+        }
+        let account = Account::read(&**tx, collection)?;
+        let count = account.count + change.n_added;
+        let account = Account {
+            count: count.saturating_sub(change.n_removed),
+            // The event that applied the page is among the last ones.
+            removed_seq: match change.n_removed {
+                0 => account.removed_seq,
+                _ => tx.next_seq() - 1,
+            },
+        };
+        VECTOR_ACCOUNTS.set(tx, collection, &account)?;
+    }
+    Ok(())
 }
 
 /// A vector that may be stored.

@@ -346,6 +346,7 @@ mod environments_that_nobody_uses {
                     omi: &PlainForm,
                 },
                 passages_of: crate::passages_of,
+                merged: |_, _| Ok(()),
             },
         };
         let kernel = Arc::new(Kernel::open(options).unwrap());

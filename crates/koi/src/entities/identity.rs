@@ -19,7 +19,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Merges, by the URI of the merged entity.
-const MERGED: Bucket<Row> = Bucket::new("entities/merged");
+const MERGED: Bucket<Row> = Bucket::new(MERGED_ROWS);
+/// The name of that bucket.
+pub(super) const MERGED_ROWS: &str = "entities/merged";
 /// Which label does not mean whom: the URI, a line end, the label's key.
 pub(super) const VETOES: Bucket<Mark> = Bucket::new("entities/vetoes");
 

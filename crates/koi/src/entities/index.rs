@@ -119,6 +119,13 @@ impl Kept for State {
     }
 }
 
+/// The graph is not what it was made of any more: the next run compares everything.
+pub(super) fn forget_state(tx: &mut Tx<'_>) -> Result<()> {
+    let n = State::read(&**tx)?.n + 1;
+    let of = String::new();
+    State { n, of }.write(tx)
+}
+
 /// How often the graph was written.
 pub(crate) fn graph_state(tx: &dyn ReadTx) -> Result<u64> {
     Ok(State::read(tx)?.n)

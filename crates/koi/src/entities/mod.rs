@@ -66,6 +66,7 @@ pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
 pub(crate) use index::{Entities, NODES as GRAPH_NODES, graph_state};
 pub use proof::faults as faults_of_statements;
+pub use said::merged;
 pub(crate) use said::{Said, Settled, put_said};
 
 use kenning_search::passages;

@@ -5,15 +5,18 @@
 //! follows from all statements (`wanted`), so one that is taken back leaves nothing behind.
 
 use super::identity::{NewMerge, put_merge};
-use super::index::{COUNTS, SAID_COUNT};
+use super::index::{COUNTS, NOTES, SAID_COUNT, forget_state, lines};
+use super::links;
 use super::proof;
 use super::resolve::by_uri;
 use super::stated::{Stated, is_name};
 use crate::Koi;
 use crate::inert::line as inert_line;
+use kenning_audit::foreign::Merged;
 use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, NodeId, Result};
 use kenning_entities::names::{normalized, vault_path};
+use kenning_kernel::edges::{self, Written};
 use kenning_kernel::{Bucket, Caller, Kept, NOTE_BYTES_MAX, Raw};
 use kenning_search::passages;
 use kenning_store::{Node, ReadTx, When};
@@ -332,6 +335,27 @@ pub(super) fn import_key(name: &str) -> String {
 pub(super) fn count_said(tx: &mut Tx<'_>) -> Result<()> {
     let n = said_count(&**tx)?;
     COUNTS.set(tx, SAID_COUNT, &(n + 1))
+}
+
+/// Tells every process of statements that came from a peer, and ends what the graph has of documents that
+/// are gone because of it.
+pub fn merged(tx: &mut Tx<'_>, merged: &Merged) -> Result<()> {
+    let mut written = Written::default();
+    for id in &merged.nodes {
+        if tx.node(*id, When::Now)?.is_none() {
+            edges::reconcile(tx, *id, super::BY_ENTITIES, Vec::new(), &mut written)?;
+            lines(NOTES).unset(tx, &links::document_key(*id))?;
+        }
+    }
+    if written.is_any() {
+        let data = json!({ "added": written.added, "ended": written.ended });
+        tx.record("EntitiesLinked", data)?;
+        forget_state(tx)?;
+    }
+    match merged.pairs.iter().any(|it| it.0.starts_with("entities/")) {
+        true => count_said(tx),
+        false => Ok(()),
+    }
 }
 
 /// How often statements have changed.

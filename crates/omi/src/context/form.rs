@@ -3,6 +3,7 @@
 use super::{checksums, is_daily_log, passages_of_log};
 use kenning_core::Result;
 use kenning_kernel::{FileForm, FileNode, PlainFile, ReadFile};
+use kenning_memory::daily;
 use kenning_search::passages;
 use kenning_vault::Dir;
 use serde_json::{Map, Value};
@@ -27,6 +28,10 @@ impl FileForm for ContextForm {
             }
         });
         Box::new(PlainFile::new(file, content, props, pieces))
+    }
+
+    fn join(&self, file: &FileNode, one: &str, other: &str) -> Option<String> {
+        is_daily_log(&file.key).then(|| daily::join(one, other))
     }
 
     fn written(&self, dir: &Dir, file: &FileNode, content: &str) -> Result<()> {

@@ -49,10 +49,12 @@ pub(super) struct Metrics {
     conflicts: u64,
     /// Of the last answer, in milliseconds; 0 before the first.
     latency: u64,
-    /// Entries of its log that were read and checked here, less one; -1 for none.
+    /// Of the last of its checkpoints that was checked here; -1 for none.
     last_checkpoint_height: i64,
     /// Entries of its log that are known to be missing here.
     lag: u64,
+    /// Entries of this log that it is not known to have.
+    unsent: u64,
 }
 
 /// The peers by their state.
@@ -129,8 +131,11 @@ fn row(view: &PeerView, detailed: bool) -> PeerRow {
             events_refused: view.n_refused,
             conflicts: view.n_conflicts,
             latency: view.latency_ms.unwrap_or_default(),
-            last_checkpoint_height: i64::try_from(view.n_read).unwrap_or(i64::MAX) - 1,
+            last_checkpoint_height: view
+                .checkpoint
+                .map_or(-1, |it| i64::try_from(it).unwrap_or(i64::MAX)),
             lag: view.lag,
+            unsent: view.n_unsent,
         }),
     }
 }

@@ -784,19 +784,16 @@ fn koi_a_statement_merge_or_veto_that_was_changed_behind_the_log_is_told() {
         let row = fixture.log().read(&space, |tx| tx.list(bucket));
         let (key, bytes) = row.unwrap().pop().unwrap();
         let gone = key.clone();
-        let unset = fixture
-            .log()
-            .write(&space, move |tx| tx.unset(bucket, &gone));
+        let store = fixture.log().store();
+        let unset = store.write(&space, move |tx| tx.unset(bucket, &gone));
         unset.unwrap();
         assert_eq!(faults().len(), 1, "{bucket}: {:?}", faults());
-        let back = fixture
-            .log()
-            .write(&space, move |tx| tx.set(bucket, &key, &bytes));
+        let back = store.write(&space, move |tx| tx.set(bucket, &key, &bytes));
         back.unwrap();
         assert_eq!(faults(), Vec::<String>::new());
     }
     let forged = br#"{"source":"api","rid":"api:2"}"#;
-    let put = fixture.log().write(&space, move |tx| {
+    let put = fixture.log().store().write(&space, move |tx| {
         tx.set("entities/said", "document:api:2", forged)
     });
     put.unwrap();

@@ -1,7 +1,7 @@
 //! Nodes of other logs: which write holds, and what becomes of the one that does not.
 
 use super::{
-    CONFLICTS_MAX, Conflict, Foreign, Merged, STAMPS, Stamp, displaced, gone, puts_node,
+    CONFLICTS_MAX, Conflict, Foreign, Merged, STAMPS, Side, Stamp, displaced, gone, puts_node,
     touches_node,
 };
 use crate::event::{Change, LOST_REVISION};
@@ -57,7 +57,7 @@ impl Tx<'_> {
                     .node_by_key(&node.project, node.kind, &node.key, When::Now)?
             && other.id != id
         {
-            self.note_conflict(foreign, &other, false, merged)?;
+            self.note_conflict(foreign, &node, &other, false, merged)?;
             self.displace(&other, at, merged)?;
         }
         node.created = current
@@ -65,6 +65,9 @@ impl Tx<'_> {
             .map(|it| it.created)
             .or_else(|| history.iter().map(|it| it.0.created).min())
             .unwrap_or(at);
+        if id.is_of_name() {
+            node.created = at;
+        }
         node.updated = at;
         if !wins_id || !wins_key {
             let against = if wins_id {
@@ -75,7 +78,7 @@ impl Tx<'_> {
             if let Some(against) = against
                 && against.hash != node.hash
             {
-                self.note_conflict(foreign, against, true, merged)?;
+                self.note_conflict(foreign, &node, against, true, merged)?;
             }
             let ended = if wins_id {
                 strongest.map(|it| it.updated)
@@ -93,7 +96,7 @@ impl Tx<'_> {
         }
         if let Some(current) = &current {
             if current.hash != node.hash {
-                self.note_conflict(foreign, current, false, merged)?;
+                self.note_conflict(foreign, &node, current, false, merged)?;
             }
             self.state.remove_node(id, &current.hash);
         }
@@ -153,6 +156,7 @@ impl Tx<'_> {
     pub(super) fn note_conflict(
         &mut self,
         foreign: &Foreign,
+        theirs: &Node,
         other: &Node,
         is_lost: bool,
         merged: &mut Merged,
@@ -175,21 +179,28 @@ impl Tx<'_> {
         if merged.conflicts.len() == CONFLICTS_MAX {
             return Ok(());
         }
-        let here = (writer.id, writer.author);
-        let there = (foreign.row.id, foreign.row.author.clone());
+        let here = Side {
+            event: writer.id,
+            author: writer.author,
+            node: id,
+            hash,
+        };
+        let there = Side {
+            event: foreign.row.id,
+            author: foreign.row.author.clone(),
+            node: theirs.id,
+            hash: theirs.hash,
+        };
         let (winner, loser) = if is_lost {
             (here, there)
         } else {
             (there, here)
         };
         merged.conflicts.push(Conflict {
-            node: other.id,
             kind: other.kind,
             key: other.key.clone(),
-            winner: winner.0,
-            winner_author: winner.1,
-            loser: loser.0,
-            loser_author: loser.1,
+            winner,
+            loser,
         });
         Ok(())
     }

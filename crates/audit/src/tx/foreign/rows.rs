@@ -1,6 +1,6 @@
 //! Edges, names, vectors and shared pairs of other logs: the latest write of each holds.
 
-use super::{Foreign, STAMPS, SYNC_APPLIED, Stamp, edge_key, stamp_key};
+use super::{Foreign, Merged, STAMPS, SYNC_APPLIED, Stamp, edge_key, stamp_key};
 use crate::event::{Change, SignedRow};
 use crate::identity::is_shared_bucket;
 use crate::tx::Tx;
@@ -103,6 +103,7 @@ impl Tx<'_> {
         foreign: &Foreign,
         row: &SignedRow,
         is_removed: bool,
+        merged: &mut Merged,
     ) -> Result<()> {
         match row {
             // They follow from the node.
@@ -114,7 +115,7 @@ impl Tx<'_> {
                     _ => None,
                 });
                 let vector = vectors.into_iter().next().cloned();
-                self.merge_vector(foreign, row, vector, is_removed)
+                self.merge_vector(foreign, row, vector, is_removed, merged)
             }
             SignedRow::Pair(bucket, key) if is_shared_bucket(bucket) => {
                 let pairs = foreign.rows.iter().filter_map(|it| match it {
@@ -137,6 +138,7 @@ impl Tx<'_> {
                     }
                     None => {}
                 }
+                merged.pairs.push((bucket.clone(), key.clone()));
                 self.set_stamp(&stamp_key(row), foreign, is_removed)
             }
             SignedRow::Pair(..) => Ok(()),
@@ -162,6 +164,7 @@ impl Tx<'_> {
         row: &SignedRow,
         vector: Option<Vector>,
         is_removed: bool,
+        merged: &mut Merged,
     ) -> Result<()> {
         let SignedRow::Vector(collection, id) = row else {
             return Ok(());
@@ -169,14 +172,18 @@ impl Tx<'_> {
         if vector.is_none() && !is_removed || !self.is_latest_of_row(foreign, row)? {
             return Ok(());
         }
+        let was_there = self.raw.vector(collection, id)?.is_some();
+        let count = merged.vectors.entry(collection.clone()).or_default();
         match vector.filter(|_| !is_removed) {
             Some(vector) => {
+                count.n_added += u64::from(!was_there);
                 let seq = self.next_seq();
                 let vector = Vector { seq, ..vector };
                 self.raw.put_vector(&vector)?;
                 self.note_row(row.clone(), Some(vector.canonical_hash()));
             }
-            None if self.raw.vector(collection, id)?.is_some() => {
+            None if was_there => {
+                count.n_removed += 1;
                 self.raw.remove_vector(collection, id)?;
                 self.note_row(row.clone(), None);
             }
