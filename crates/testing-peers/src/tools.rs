@@ -6,7 +6,7 @@
 
 use crate::node::space;
 use jiff::tz::TimeZone;
-use kenning_core::{Clock, Error, FixedClock, Hlc, Kind, Result, SeededRandom};
+use kenning_core::{Clock, Code, Error, FixedClock, Hlc, Kind, Result, SeededRandom};
 use kenning_engine::koi::{StatedDocument, StatedEntity, StatedRelation};
 use kenning_engine::{
     Caller, Engine, NewPeer, Options, PeerAnswer, PeerMessage, PeerPolicy, Principal, kami, kiwi,
@@ -248,7 +248,9 @@ impl World {
                     _ => (other, one),
                 };
                 match self.exchange(from, to, true) {
-                    Err(error) if error.code == kenning_core::Code::Unavailable => {}
+                    // A message that came twice was refused the second time, or all were lost.
+                    Err(error)
+                        if matches!(error.code, Code::Unavailable | Code::Unauthenticated) => {}
                     other => other?,
                 }
             }
@@ -480,7 +482,7 @@ fn write(program: &Program, draw: &SeededRandom) -> Result<()> {
             .koi()
             .forget_statement(&caller, &format!("api:document-{n}"))
         {
-            Err(error) if error.code != kenning_core::Code::NotFound => Err(error),
+            Err(error) if error.code != Code::NotFound => Err(error),
             _ => Ok(()),
         },
         10 | 11 => {
