@@ -354,8 +354,5 @@ fn a_node_that_is_down_is_told_once_and_at_once() {
     let server = joined(&there, &here);
     drop(server);
     let (_, error) = here.bad(&["peer", "sync"]);
-    let told = error.matches("refused").count() + error.matches("connect").count();
-    assert!(told > 0, "{error}");
-    let first = error.lines().next().unwrap_or_default();
-    assert_eq!(error.matches(first).count(), 1, "{error}");
+    assert_eq!(error.matches("cannot be reached").count(), 1, "{error}");
 }
