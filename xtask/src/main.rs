@@ -71,7 +71,8 @@ const COMMANDS: &[Command] = &[
                 bench wasm [--calls N] [--binary PATH]\n\
                 bench koi [--entities N] [--relationships N] [--notes N] [--calls N] [--at DIR] [--binary PATH]\n\
                 bench kiwi [--items N] [--calls N] [--binary PATH]\n\
-                bench hooks [--memories N] [--binary PATH]",
+                bench hooks [--memories N] [--binary PATH]\n\
+                bench plan",
         about: "measure what a model pays, durable writes, the check of a large log, what is found\n      \
                 and how fast, PostgreSQL, installed tools, entities, items and hooks",
         run: bench::run,
@@ -87,7 +88,8 @@ const COMMANDS: &[Command] = &[
                 crash disk [--trouble full|write|read|sync] [--every N] [--jobs N] [--seed S]\n      \
                 [--binary PATH]\n\
                 crash damage [--pages N] [--lengths N] [--seed S] [--binary PATH]\n\
-                crash failover [--rounds N] [--seed S] [--sabotage] [--binary PATH]",
+                crash failover [--rounds N] [--seed S] [--sabotage] [--binary PATH]\n\
+                crash workflows [--kills N] [--seed S] [--backend sqlite|postgres] [--binary PATH]",
         about: "kill the real binary while it writes; or its database; or let several write at once;\n      \
                 or let the power go out, or the disk be full or broken at each call;\n      \
                 or damage the store's file; or promote a standby under load",

@@ -144,6 +144,8 @@ fn own() -> Vec<Command> {
         Command::new("mcp").about("Serve MCP on standard input and output"),
         serve(),
         commands::watch_command(),
+        commands::workflow_command(),
+        commands::trajectory_command(),
         Command::new("tools").about("List the tools"),
         call(),
         commands::query_command(),

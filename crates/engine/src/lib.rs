@@ -9,12 +9,14 @@ mod backups;
 mod calls;
 mod cleanup;
 mod sensors;
+mod workflows;
 
 pub use backups::{
     BackupKind, BackupList, BackupView, RestoreOptions, RestoreTo, RestoredBackup, VerifiedBackup,
 };
 pub use cleanup::Cleaned;
 pub use kenning_audit::{CheckpointLabel, on_behalf_of};
+pub use kenning_kernel::worker;
 pub use kenning_kernel::{
     ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView, Choice,
     DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, Imported,
@@ -27,6 +29,7 @@ pub use kenning_kernel::{
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;
 pub use sensors::{SENSORS_LOOK, Sensors};
+pub use workflows::{Hands, INACTIVITY_MS, Nature, WorkflowKind, WorkflowService};
 pub use {
     kenning_kami as kami, kenning_kg as kg, kenning_kiwi as kiwi, kenning_koi as koi,
     kenning_omi as omi, kenning_query as query, kenning_runs as runs, kenning_workflow as workflow,
@@ -240,6 +243,11 @@ impl Engine {
     /// Entities, notes, pages, repositories and mail.
     pub fn koi(&self) -> &Arc<Koi> {
         &self.koi
+    }
+
+    /// Whether this process may not write.
+    pub fn is_read_only(&self) -> bool {
+        self.kernel.is_read_only()
     }
 
     /// Runs of workflows and agents, and the trajectories they leave.

@@ -14,7 +14,7 @@ use kenning_rest::{Guard, Hosts, Limits};
 use kenning_store::Store;
 use kenning_store_postgres::Postgres;
 use kenning_store_sqlite::Sqlite;
-use kenning_tools::{Board, slots};
+use kenning_tools::{Board, Flows, slots};
 use kenning_vault::Dir;
 use serde_json::{Value, json};
 use std::future::Future;
@@ -127,6 +127,7 @@ impl Host for Program {
         let peers = board.engine().start_peer_sync();
         let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
         let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
+        let flows = Flows::start(&board);
         let _hooks = answer_hooks(&board, settings);
         let server = Server::new(board, Principal::owner(settings.space.clone()));
         let served = run(1, async {
@@ -138,6 +139,7 @@ impl Host for Program {
         sensors.stop(PAGES_WAIT);
         pages.stop(PAGES_WAIT);
         peers.stop(PAGES_WAIT);
+        flows.stop(PAGES_WAIT);
         // Whoever cleans up may still hold the engine, whose end would else wait for this.
         engine.omi().settle();
         served
@@ -369,6 +371,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine().omi(), Pace::default());
     let peers = board.engine().start_peer_sync();
+    let flows = Flows::start(&board);
     let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
     let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
     let guard = Guard::new(
@@ -413,6 +416,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         pages.stop(PAGES_WAIT);
         hooks.stop(HOOKS_WAIT);
         peers.stop(HOOKS_WAIT);
+        flows.stop(HOOKS_WAIT);
     })
     .await;
     stopped.map_err(|cause| Error::internal("the webhooks did not stop").because(cause))

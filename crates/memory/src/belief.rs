@@ -51,6 +51,14 @@ pub fn contradiction(one: &str, other: &str) -> Option<String> {
     found.map(|(yes, no)| format!("{yes} vs {no}"))
 }
 
+/// Whether a text has a phrase that another could contradict.
+pub fn is_one_sided(text: &str) -> bool {
+    let text = plain(text);
+    OPPOSITES
+        .iter()
+        .any(|(yes, no)| text.contains(yes) || text.contains(no))
+}
+
 /// Lower case, with ASCII apostrophes.
 fn plain(text: &str) -> String {
     text.to_lowercase().replace(['\u{2019}', '\u{02bc}'], "'")

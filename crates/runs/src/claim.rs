@@ -341,6 +341,36 @@ impl Claim<'_> {
         })
     }
 
+    /// Leaves the run until then, in milliseconds since 1970, or until somebody resumes it.
+    ///
+    /// # Errors
+    /// Somebody else took over, and those of the store.
+    pub fn wait(&self, due_ms: u64) -> Result<Run> {
+        let run = self.run()?;
+        if run.status != Status::Running || run.due_ms == due_ms {
+            return Ok(run);
+        }
+        let (id, family) = (self.id.clone(), self.family);
+        let me = self.runs.alive.name().to_owned();
+        self.runs.kernel().log().write(&self.space, move |tx| {
+            let rows = rows(family);
+            let found = rows.get(&**tx, &id)?;
+            let mut run = found.ok_or_else(|| Error::not_found(family.as_str(), &id))?;
+            must_hold(&run, &me)?;
+            run.due_ms = due_ms;
+            rows.set(tx, &id, &run)?;
+            Ok(run)
+        })
+    }
+
+    /// Whether the run is still ours.
+    ///
+    /// # Errors
+    /// Conflict if it is not, and those of the store.
+    pub fn still_ours(&self) -> Result<()> {
+        must_hold(&self.run()?, self.runs.alive.name())
+    }
+
     /// Ends the run: its event and its trajectory, at once. One that has ended stays as it is.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Which runs there are, and which are due.
 
-use crate::run::{Family, Run, Status};
+use crate::run::{Family, Outcome, Run, Status};
 use crate::{Runs, open_runs, rows};
 use kenning_core::{Result, Space};
 use kenning_kernel::{Caller, Scope};
@@ -37,7 +37,10 @@ impl RunStats {
         Self {
             n_ended: ended.len() as u64,
             n_completed: count(Status::Completed),
-            n_failed: count(Status::Failed),
+            n_failed: ended
+                .iter()
+                .filter(|it| it.outcome == Some(Outcome::Failed))
+                .count() as u64,
             mean_ms: total_ms.checked_div(ended.len() as u64).unwrap_or_default(),
         }
     }

@@ -181,8 +181,12 @@ impl Runs {
             run.status = Status::Running;
             run.error = None;
             run.due_ms = 0;
-            if run.doubt.take().is_some() && again {
-                run.begun = None;
+            if run.doubt.take().is_some() {
+                if again {
+                    run.begun = None;
+                } else if let Value::Object(kept) = &mut run.state {
+                    kept.insert("decided".to_owned(), run.n_steps.into());
+                }
             }
             let data = json!({ "workflowId": run.id });
             tx.record(&family.event("Resumed"), data)?;

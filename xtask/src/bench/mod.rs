@@ -15,6 +15,7 @@ mod kiwi;
 mod koi;
 mod memory;
 pub(crate) mod meter;
+mod plan;
 mod postgres;
 mod recall;
 mod resolve;
@@ -40,6 +41,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         // Quality does not depend on the build profile.
         ["recall"] => recall::run(options),
         ["graph"] => optimized(options, || graph::run(options)),
+        ["plan"] => optimized(options, || plan::run(options)),
         ["memory"] => optimized(options, || memory::run(options)),
         ["vectors"] => optimized(options, || vectors::run(options)),
         ["postgres"] => optimized(options, || postgres::run(options)),
@@ -51,7 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, code or cypher"
+            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code or cypher"
         ),
     }
 }

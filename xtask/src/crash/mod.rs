@@ -24,6 +24,7 @@ mod processes;
 mod proxy;
 pub(crate) mod servers;
 mod verdict;
+mod workflows;
 mod writers;
 
 use crate::options::Options;
@@ -50,9 +51,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         [word] if word == "disk" => disk::run(options),
         [word] if word == "damage" => damage::run(options),
         [word] if word == "failover" => failover::run(options),
+        [word] if word == "workflows" => workflows::run(options),
         words => bail!(
-            "`crash` knows `processes`, `faults`, `servers`, `power`, `disk`, `damage` and `failover`, \
-             not `{}`",
+            "`crash` knows `processes`, `faults`, `servers`, `power`, `disk`, `damage`, `failover` and \
+             `workflows`, not `{}`",
             words.join(" ")
         ),
     }

@@ -25,6 +25,7 @@ mod token;
 mod tour;
 mod trust;
 mod watch;
+mod workflow;
 
 pub(crate) use code::command as code_command;
 pub(crate) use hook::command as hook_command;
@@ -42,6 +43,7 @@ pub(crate) use query::command as query_command;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
 pub(crate) use trust::command as trust_command;
 pub(crate) use watch::command as watch_command;
+pub(crate) use workflow::{command as workflow_command, trajectory_command};
 
 use crate::settings::ServeOptions;
 use crate::{Host, Settings, args, output};
@@ -66,6 +68,8 @@ pub(crate) fn run(
                 .map(|()| 0)
         }
         "watch" => watch::run(host, settings, matches),
+        "workflow" => workflow::run(host, settings, matches),
+        "trajectory" => workflow::run_trajectory(host, settings, matches),
         "tools" => call::list(settings),
         "call" => call::by_name(host, settings, matches),
         "audit" => audit::run(host, settings, matches),

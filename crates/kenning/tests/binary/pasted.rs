@@ -85,6 +85,11 @@ fn the_guide_to_code_runs_as_it_is_pasted() {
 }
 
 #[test]
+fn every_block_of_the_page_on_workflows_runs_when_pasted() {
+    check("docs/guides/workflows.md");
+}
+
+#[test]
 fn every_block_of_getting_started_runs_when_pasted() {
     check("docs/guides/getting-started.md");
 }

@@ -4,7 +4,7 @@ use super::words::KgReply;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::kg::GraphHealth;
-use kenning_engine::{LogStats, ProcessMemory, timestamp};
+use kenning_engine::{LogStats, ProcessMemory, WorkflowService, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -38,10 +38,17 @@ pub enum Component {
     Cache,
     Agents,
     Memory,
+    Workflows,
 }
 
 impl Component {
-    const ALL: [Self; 4] = [Self::Database, Self::Cache, Self::Agents, Self::Memory];
+    const ALL: [Self; 5] = [
+        Self::Database,
+        Self::Cache,
+        Self::Agents,
+        Self::Memory,
+        Self::Workflows,
+    ];
 
     fn as_str(self) -> &'static str {
         match self {
@@ -49,6 +56,7 @@ impl Component {
             Self::Cache => "cache",
             Self::Agents => "agents",
             Self::Memory => "memory",
+            Self::Workflows => "workflows",
         }
     }
 }
@@ -190,7 +198,7 @@ impl Tool for KgHealthCheck {
         Example {
             title: "Everything",
             input: r#"{"detailed": true}"#,
-            output: r#""componentsChecked":["database","cache","agents","memory"]"#,
+            output: r#""componentsChecked":["database","cache","agents","memory","workflows"]"#,
         },
         Example {
             title: "One part",
@@ -213,7 +221,10 @@ impl Tool for KgHealthCheck {
         let mut worst = State::Healthy;
         for component in &checked {
             let runs = ctx.board.metrics().calls(&RUNS);
-            let (state, why) = examine(*component, &graph, &log, &memory, runs);
+            let (state, why) = match component {
+                Component::Workflows => workflows(&ctx.engine.workflow_service(ctx.caller)?),
+                other => examine(*other, &graph, &log, &memory, runs),
+            };
             worst = worst.max(state);
             components.insert(component.as_str().to_owned(), state.as_str().into());
             component_details.insert(component.as_str().to_owned(), why.into());
@@ -231,6 +242,25 @@ impl Tool for KgHealthCheck {
         };
         Ok(KgReply::new(health).with("componentsChecked", names))
     }
+}
+
+/// How workflows are: one that waits for a decision or the failure of most is a degradation.
+fn workflows(service: &WorkflowService) -> (State, String) {
+    let (ended, failed) = (service.stats.n_ended, service.stats.n_failed);
+    let state = match failed {
+        it if it == ended && ended >= RUNS_TOLD => State::Unhealthy,
+        it if 2 * it > ended || !service.in_doubt.is_empty() => State::Degraded,
+        _ => State::Healthy,
+    };
+    let doubt = match service.in_doubt.first() {
+        Some((id, why)) => format!("; `{id}` waits for a decision: {why}"),
+        None => String::new(),
+    };
+    let told = format!(
+        "{failed} of {ended} workflows failed, {} are under way{doubt}",
+        service.n_active
+    );
+    (state, told)
 }
 
 fn examine(
@@ -279,7 +309,7 @@ fn examine(
                 format!("{failed} of {runs} runs of directives and tools failed since the start"),
             )
         }
-        Component::Memory => {
+        Component::Memory | Component::Workflows => {
             let share = memory.share();
             let state = match share {
                 it if it > 0.9 => State::Unhealthy,

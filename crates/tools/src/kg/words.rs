@@ -58,6 +58,14 @@ impl<D: JsonSchema, M> JsonSchema for KgReply<D, M> {
     }
 }
 
+/// The members of an object, for answers whose schema says no more than that.
+pub(crate) fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
 /// A number that is clamped to `MIN` and `MAX`, as in the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clamped<const MIN: u32, const MAX: u32> {

@@ -160,6 +160,10 @@ fn calls(name: &str) -> Vec<Value> {
         "belief_evidence" => all(json!({ "belief_id": "b" })),
         "belief_check_contradiction" => all(json!({ "memory_id_1": "m" })),
         "daily_append" => all(json!({ "content": "x".repeat(100_000) })),
+        "kg_workflow_start" => all(json!({ "workflowId": "analysis" })),
+        "kg_workflow_status" => all(json!({ "includeMetrics": true, "includeConfig": true })),
+        "kg_workflow_list" => all(json!({ "limit": 1000 })),
+        "kg_trajectory_list" => all(json!({ "limit": 100, "includeSteps": true })),
         "kg_stats" | "kg_health" | "kg_cache_stats" | "kg_sync_status" | "help" | "now_read"
         | "now_update" | "integrity_check" | "federation_status" | "github_scan"
         | "vault_backup" => all(json!({})),

@@ -45,6 +45,7 @@ mod table;
 mod vault_notes;
 mod vectors;
 mod wasm_tools;
+mod workflows;
 
 use kenning_testing::Fixture;
 use kenning_tools::Selection;

@@ -1,0 +1,138 @@
+//! `kg_workflow_start`
+
+use super::words::{KgReply, Required};
+use crate::{Call, Effect, Example, Tool, Toolset, flows};
+use kenning_core::{Error, Result};
+use kenning_engine::runs::{Outcome, Run, Status};
+use kenning_engine::{WorkflowKind, timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The tool.
+pub struct KgWorkflowStart;
+
+/// Start a durable workflow: collaboration (watch a document until it is ready), analysis (documentation gaps), sync
+/// (files and peers), custom (GOAP plan of actions that call tools).
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("required" = ["workflowId"]))]
+pub struct Input {
+    /// Workflow type
+    #[serde(default)]
+    #[schemars(extend("enum" = ["collaboration", "analysis", "sync", "custom"]))]
+    pub workflow_id: Required,
+    /// docPath; options {autoStart, watchPaths, threshold}; for custom goal, facts, goals, actions [{name, cost, needs,
+    /// effects, tool, arguments}]
+    #[serde(default)]
+    pub input: Map<String, Value>,
+}
+
+/// What became of it so far.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Started {
+    workflow_id: String,
+    #[serde(rename = "type")]
+    kind: String,
+    started_at: String,
+    completed_at: Option<String>,
+    /// Or `running` and `suspended`, while it has not ended.
+    outcome: &'static str,
+    artifacts: Vec<String>,
+    status: &'static str,
+    current_step: String,
+    /// What the steps left.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    result: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// What is shown of what the steps left.
+const SHOWN: [&str; 9] = [
+    "completeness",
+    "documents",
+    "brokenLinks",
+    "staleFacts",
+    "contradictions",
+    "score",
+    "missing",
+    "plan",
+    "facts",
+];
+
+impl From<Run> for Started {
+    fn from(run: Run) -> Self {
+        let kept = SHOWN
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), run.state.get(name)?.clone())));
+        Self {
+            result: kept.collect(),
+            started_at: timestamp(run.started_ms),
+            completed_at: run.ended_ms.map(timestamp),
+            outcome: run.outcome.map_or(run.status.as_str(), Outcome::as_str),
+            artifacts: run.artifacts.into_iter().map(shown).collect(),
+            status: run.status.as_str(),
+            current_step: run.current_step,
+            error: run.error,
+            kind: run.kind,
+            workflow_id: run.id,
+        }
+    }
+}
+
+fn shown(artifact: Value) -> String {
+    match artifact {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}
+
+impl Tool for KgWorkflowStart {
+    const NAME: &'static str = "kg_workflow_start";
+    const TITLE: &'static str = "Start a workflow";
+    const TOOLSET: Toolset = Toolset::Kg;
+    const EFFECT: Effect = Effect::Write { idempotent: false };
+    const EXAMPLES: &'static [Example] = &[
+        Example {
+            title: "What the documentation lacks",
+            input: r#"{"workflowId": "analysis", "input": {"docPath": "./docs"}}"#,
+            output: r#""outcome":"completed""#,
+        },
+        Example {
+            title: "A plan of actions, one of which calls a tool",
+            input: r#"{"workflowId": "custom", "input": {"goal": {"noted": true}, "actions": [{"name": "note", "effects": {"noted": true}, "tool": "kg_stats"}]}}"#,
+            output: r#""artifacts":["note"]"#,
+        },
+        Example {
+            title: "A type that is none",
+            input: r#"{"workflowId": "deploy"}"#,
+            output: "Invalid workflow type: deploy. Valid types: collaboration, analysis, sync, custom",
+        },
+    ];
+    type Input = Input;
+    type Output = KgReply<Started>;
+
+    fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Started>> {
+        let word = input.workflow_id.text("Workflow ID is required")?;
+        let kind = WorkflowKind::ALL.into_iter().find(|it| it.as_str() == word);
+        let kind = kind.ok_or_else(|| {
+            let words = WorkflowKind::ALL.map(WorkflowKind::as_str).join(", ");
+            Error::invalid(format!(
+                "Invalid workflow type: {word}. Valid types: {words}"
+            ))
+        })?;
+        let run = ctx.engine.start_workflow(ctx.caller, kind, input.input)?;
+        let run = flows::advance_in_call(ctx.board, ctx.caller, run)?;
+        let is_serving = ctx.engine.runs().is_serving();
+        if run.status == Status::Running && !is_serving {
+            ctx.remark(format!(
+                "it goes on when a server runs, or with `kenning workflow resume {}`",
+                run.id
+            ));
+        }
+        let service = if is_serving { "running" } else { "stopped" };
+        Ok(KgReply::new(run.into()).with("serviceStatus", service))
+    }
+}
