@@ -124,7 +124,7 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
 }
 
 /// A reply as a result, or as a JSON-RPC error where the table of codes says so.
-fn answer(reply: Reply) -> Result<CallToolResult, ErrorData> {
+pub(crate) fn answer(reply: Reply) -> Result<CallToolResult, ErrorData> {
     if let Some(error) = &reply.error
         && let McpForm::JsonRpc(code) = error.code.row().mcp
     {

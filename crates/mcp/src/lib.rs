@@ -21,6 +21,7 @@ mod listing;
 mod message;
 mod server;
 mod skills;
+mod tasks;
 
 pub mod http;
 pub mod stdio;

@@ -2,20 +2,20 @@
 
 use crate::call;
 use crate::changes::{Listener, ToolChanges};
-use crate::{listing, skills};
+use crate::{listing, skills, tasks};
 use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::slots::Load;
 use kenning_tools::{Board, Reply, Toolset, near};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
-    CompleteRequestParams, CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode,
-    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
-    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestMethod, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-    SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestMethod, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
+    CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
+    CustomResult, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
+    GetTaskParams, GetTaskResult, Implementation, ListPromptsRequestMethod, ListPromptsResult,
+    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SetLevelRequestMethod, SubscribeRequestMethod, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestMethod, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -146,6 +146,11 @@ impl Server {
         listed.iter().any(|it| it.toolset() == Toolset::Kiwi)
     }
 
+    /// Whether calls may become tasks.
+    fn has_tasks(&self) -> bool {
+        self.board.find(tasks::TOOL).is_some()
+    }
+
     /// Refuses a method of resources or prompts where directives are not shown.
     fn require_items<M: ConstString>(&self) -> Result<(), ErrorData> {
         match self.has_items() {
@@ -168,6 +173,7 @@ impl Server {
         METHODS.contains(&method)
             || (!modern && METHODS_LEGACY.contains(&method))
             || (self.has_items() && skills::METHODS.contains(&method))
+            || (self.has_tasks() && tasks::METHODS.contains(&method))
     }
 }
 
@@ -193,6 +199,10 @@ impl ServerHandler for Server {
         let tools = ServerCapabilities::builder()
             .enable_tools()
             .enable_tool_list_changed();
+        let tools = match self.has_tasks() {
+            true => tools.enable_tasks(),
+            false => tools,
+        };
         let capabilities = match self.has_items() {
             true => tools.enable_resources().enable_prompts().build(),
             false => tools.build(),
@@ -241,9 +251,17 @@ impl ServerHandler for Server {
         let board = self.board.clone();
         let name = request.name.clone();
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let work = move |caller: &Caller| board.call(&name, arguments, caller);
+        let as_task = tasks::may_become(&name, &context);
+        let work = move |caller: &Caller| match as_task {
+            true => board.call(&name, arguments, &tasks::impatient(caller)),
+            false => board.call(&name, arguments, caller),
+        };
         let result = self.run_as_tool(&request.name, &context, work).await?;
-        result.map(CallToolResponse::Complete).ok_or_else(|| {
+        let answer = |result| match as_task {
+            true => tasks::answer(result),
+            false => CallToolResponse::Complete(result),
+        };
+        result.map(answer).ok_or_else(|| {
             let near = near::sentence(&self.board.near(&request.name));
             let near = near.trim_start();
             let message = match near {
@@ -252,6 +270,32 @@ impl ServerHandler for Server {
             };
             ErrorData::invalid_params(message, None)
         })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        tasks::get(self, self.principal(&context), request.task_id).await
+    }
+
+    /// No workflow asks its client anything, so every answer comes too late and changes nothing.
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let task = tasks::get(self, self.principal(&context), request.task_id);
+        task.await.map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        tasks::cancel(self, self.principal(&context), request.task_id).await
     }
 
     /// rmcp calls this for unknown methods, and for known ones with unreadable parameters.

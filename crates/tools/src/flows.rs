@@ -1,6 +1,7 @@
 //! Workflows over the tool table: what calls tools for them, and the worker that goes on with them.
 
-use crate::{Board, Effect, TOOLS};
+use crate::kg::{KgReply, Started};
+use crate::{Board, Effect, Reply, TOOLS, Toolset, envelope};
 use kenning_core::{Error, Result};
 use kenning_engine::runs::{Family, Run};
 use kenning_engine::worker::{Complaint, Worker, contained};
@@ -94,6 +95,12 @@ pub(crate) fn advance_in_call(board: &Board, caller: &Caller, run: Run) -> Resul
         }
         Err(error) => Err(error),
     }
+}
+
+/// What `kg_workflow_start` answers of a run, as it is now.
+pub fn workflow_reply(run: Run) -> Reply {
+    let answer = envelope::to_value(&KgReply::new(Started::from(run)));
+    envelope::wrap(Toolset::Kg, answer, Duration::ZERO)
 }
 
 /// Goes on with a run until it has ended or waits, however long it takes: for a person at the command line.

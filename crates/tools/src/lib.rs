@@ -33,7 +33,7 @@ pub mod omi_extra;
 pub use board::{Board, hide_internal, installed_summary};
 pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Toolset, summary};
 pub use envelope::{Reply, malformed};
-pub use flows::{Flows, finish_workflow};
+pub use flows::{Flows, finish_workflow, workflow_reply};
 pub use metrics::Metrics;
 pub use select::Selection;
 pub use table::TOOLS;

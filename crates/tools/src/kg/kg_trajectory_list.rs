@@ -1,6 +1,6 @@
 //! `kg_trajectory_list`
 
-use super::words::{Clamped, KgReply, members};
+use super::words::{Clamped, KgReply, members, number_schema};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::runs::{Step, Trajectory, TrajectoryFilter};
@@ -13,23 +13,23 @@ use serde_json::{Map, Value, json};
 /// The tool.
 pub struct KgTrajectoryList;
 
-/// List what agents and workflows did, newest first, and the patterns learned from it.
+/// List what agents and workflows did, and what was learned.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Input {
-    /// Filter by agent ID
+    /// Agent ID
     pub agent_id: Option<String>,
-    /// Maximum (default 20)
+    /// Default 20
+    #[serde(default)]
+    #[schemars(schema_with = "number_schema")]
     pub limit: Option<Clamped<1, 100>>,
-    /// Include steps
-    #[serde(default)]
-    pub include_steps: bool,
-    /// Filter by workflow ID
+    /// With steps
+    pub include_steps: Option<bool>,
+    /// Workflow ID
     pub workflow_id: Option<String>,
-    /// Only successful ones
-    #[serde(default)]
-    pub success_only: bool,
-    /// Include statistics (default true)
+    /// Only successes
+    pub success_only: Option<bool>,
+    /// Default true
     pub include_stats: Option<bool>,
 }
 
@@ -61,13 +61,14 @@ impl Tool for KgTrajectoryList {
         let filter = TrajectoryFilter {
             agent_id: given(input.agent_id),
             workflow_id: given(input.workflow_id),
-            success_only: input.success_only,
+            success_only: input.success_only == Some(true),
         };
+        let with_steps = input.include_steps == Some(true);
         let runs = ctx.engine.runs();
         let found = runs.trajectories(ctx.caller, &filter)?;
         let limit = input.limit.map_or(20, Clamped::get);
         let shown = found.iter().take(limit);
-        let shown = shown.map(|it| members(show(it, input.include_steps)));
+        let shown = shown.map(|it| members(show(it, with_steps)));
         let trajectories: Vec<Map<String, Value>> = shown.collect();
         let stats = match input.include_stats {
             Some(false) => None,
@@ -83,7 +84,7 @@ impl Tool for KgTrajectoryList {
             stats,
         };
         Ok(KgReply::new(data)
-            .with("includeSteps", input.include_steps)
+            .with("includeSteps", with_steps)
             .with("totalMatching", found.len()))
     }
 }

@@ -1,7 +1,7 @@
 //! `kg_workflow_list`
 
 use super::kg_workflow_status::kind_word;
-use super::words::{Clamped, KgReply, members};
+use super::words::{Clamped, KgReply, members, number_schema};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::runs::{Family, Run, RunFilter, Status};
@@ -13,28 +13,26 @@ use serde_json::{Map, Value, json};
 /// The tool.
 pub struct KgWorkflowList;
 
-/// List workflows, filtered and sorted.
+/// List workflows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Input {
-    /// Filter by status
+    /// Status
+    pub status: Option<StatusWord>,
+    /// Type
+    pub r#type: Option<TypeWord>,
+    /// Default 50
     #[serde(default)]
-    pub status: StatusWord,
-    /// Filter by type
-    #[serde(default)]
-    pub r#type: TypeWord,
-    /// Maximum (default 50)
-    #[serde(default)]
+    #[schemars(schema_with = "number_schema")]
     pub limit: Option<Clamped<1, 1000>>,
-    /// How many to skip
+    /// To skip
     #[serde(default)]
+    #[schemars(schema_with = "number_schema")]
     pub offset: Option<Clamped<0, 1000000>>,
     /// Sort field
-    #[serde(default)]
-    pub sort_by: SortWord,
-    /// Sort order
-    #[serde(default)]
-    pub sort_order: OrderWord,
+    pub sort_by: Option<SortWord>,
+    /// Default desc
+    pub sort_order: Option<OrderWord>,
 }
 
 /// A status.
@@ -170,20 +168,24 @@ impl Tool for KgWorkflowList {
             by_type.insert(kind.listed().to_owned(), n.into());
         }
         let total = all.len();
-        let (status, kind) = (input.status.status(), input.r#type.kind());
+        let status_word = input.status.unwrap_or_default();
+        let type_word = input.r#type.unwrap_or_default();
+        let sort_by = input.sort_by.unwrap_or_default();
+        let sort_order = input.sort_order.unwrap_or_default();
+        let (status, kind) = (status_word.status(), type_word.kind());
         let mut found: Vec<Run> = all
             .into_iter()
             .filter(|it| status.is_none_or(|status| it.status == status))
             .filter(|it| kind.is_none_or(|kind| it.kind == kind.as_str()))
             .collect();
         // Whatever is equal stays newest first.
-        match input.sort_by {
+        match sort_by {
             SortWord::StartedAt => found.sort_by_key(|it| it.started_ms),
             SortWord::LastEventAt => found.sort_by_key(|it| it.last_ms),
             SortWord::Status => found.sort_by_key(|it| it.status.as_str()),
             SortWord::Type => found.sort_by(|a, b| kind_word(a).cmp(kind_word(b))),
         }
-        if input.sort_order == OrderWord::Desc {
+        if sort_order == OrderWord::Desc {
             found.reverse();
         }
         let filtered = found.len();
@@ -211,8 +213,7 @@ impl Tool for KgWorkflowList {
             })),
         };
         let filters = json!({
-            "status": input.status, "type": input.r#type, "sortBy": input.sort_by,
-            "sortOrder": input.sort_order,
+            "status": status_word, "type": type_word, "sortBy": sort_by, "sortOrder": sort_order,
         });
         Ok(KgReply::new(data)
             .with("filters", filters)

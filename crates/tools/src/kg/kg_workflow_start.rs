@@ -12,8 +12,7 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KgWorkflowStart;
 
-/// Start a durable workflow: collaboration (watch a document until it is ready), analysis (documentation gaps), sync
-/// (files and peers), custom (GOAP plan of actions that call tools).
+/// Start a durable workflow.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["workflowId"]))]
@@ -22,10 +21,9 @@ pub struct Input {
     #[serde(default)]
     #[schemars(extend("enum" = ["collaboration", "analysis", "sync", "custom"]))]
     pub workflow_id: Required,
-    /// docPath; options {autoStart, watchPaths, threshold}; for custom goal, facts, goals, actions [{name, cost, needs,
-    /// effects, tool, arguments}]
-    #[serde(default)]
-    pub input: Map<String, Value>,
+    /// docPath, options {autoStart, watchPaths, threshold}; custom: goal, facts, actions [{name, cost, needs, effects,
+    /// tool, arguments}]
+    pub input: Option<Map<String, Value>>,
 }
 
 /// What became of it so far.
@@ -123,7 +121,9 @@ impl Tool for KgWorkflowStart {
                 "Invalid workflow type: {word}. Valid types: {words}"
             ))
         })?;
-        let run = ctx.engine.start_workflow(ctx.caller, kind, input.input)?;
+        let run = ctx
+            .engine
+            .start_workflow(ctx.caller, kind, input.input.unwrap_or_default())?;
         let run = flows::advance_in_call(ctx.board, ctx.caller, run)?;
         let is_serving = ctx.engine.runs().is_serving();
         if run.status == Status::Running && !is_serving {

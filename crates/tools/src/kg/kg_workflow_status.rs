@@ -13,18 +13,16 @@ use serde_json::{Map, Value, json};
 /// The tool.
 pub struct KgWorkflowStatus;
 
-/// Check a workflow by ID, or the workflow service.
+/// Check a workflow, or the workflow service.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Input {
-    /// Workflow ID; without it the service
+    /// Workflow ID
     pub workflow_id: Option<String>,
-    /// Include statistics
-    #[serde(default)]
-    pub include_metrics: bool,
-    /// Include configuration
-    #[serde(default)]
-    pub include_config: bool,
+    /// With statistics
+    pub include_metrics: Option<bool>,
+    /// With configuration
+    pub include_config: Option<bool>,
 }
 
 /// How it is.
@@ -72,10 +70,8 @@ impl Tool for KgWorkflowStatus {
         let data = Found {
             found: run.is_some(),
             workflow: run.as_ref().map(|it| members(shown(it))),
-            stats: input
-                .include_metrics
-                .then(|| members(figures(&service.stats))),
-            config: input.include_config.then(|| {
+            stats: (input.include_metrics == Some(true)).then(|| members(figures(&service.stats))),
+            config: (input.include_config == Some(true)).then(|| {
                 members(json!({
                     "inactivityTimeout": INACTIVITY_MS, "autoStartThreshold": READY_SCORE,
                     "watchPaths": service.watched_paths, "debug": false,

@@ -66,6 +66,11 @@ pub(crate) fn members(value: Value) -> Map<String, Value> {
     }
 }
 
+/// A number without a range in its schema: whatever is given is clamped, and a listing is read by every model.
+pub(crate) fn number_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "number" })
+}
+
 /// A number that is clamped to `MIN` and `MAX`, as in the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clamped<const MIN: u32, const MAX: u32> {
