@@ -9,9 +9,10 @@
 )]
 
 use kenning_core::{Code, Space};
-use kenning_store::Store;
+use kenning_store::{Store, Table};
 use kenning_store_postgres::Postgres;
 use kenning_testing_postgres::{Version, own, shared};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 fn open(url: &str) -> Store {
@@ -139,6 +140,32 @@ fn a_server_stops_writing_once_a_newer_one_has_upgraded_the_tables() {
     }
     let keys = old.read(&Space::default(), |tx| tx.list("bucket")).unwrap();
     assert_eq!(keys.len(), 1);
+}
+
+/// One statement for a whole table ran into the time limit of statements.
+#[test]
+fn a_table_is_read_in_many_statements() {
+    let url = shared().database();
+    let store = open(&url);
+    shared().sql(
+        &url,
+        "INSERT INTO tiles (space, level, idx, hash)
+         SELECT 'default', 1, n, sha256(n::text::bytea) FROM generate_series(1, 2500) n",
+    );
+    let when = "SELECT query_start FROM pg_stat_activity
+        WHERE datname = current_database() AND query LIKE 'SELECT level, idx%FROM tiles%'";
+    let (mut n_rows, mut began) = (0, BTreeSet::new());
+    let scanned = store.read(&Space::default(), |tx| {
+        tx.scan(Table::Tiles, &mut |_| {
+            n_rows += 1;
+            if n_rows % 1_200 == 1 {
+                began.insert(shared().sql(&url, when));
+            }
+            Ok(())
+        })
+    });
+    scanned.unwrap();
+    assert_eq!((n_rows, began.len()), (2_500, 3), "{began:?}");
 }
 
 #[test]
