@@ -13,7 +13,7 @@
 //! as tests that hold or do not, is counted by its tests.
 
 use crate::options::Options;
-use crate::repository::{output, root};
+use crate::repository::{cargo, output, root};
 use anyhow::{Context as _, Result, bail, ensure};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -183,7 +183,11 @@ fn measure(row: &Row) -> Result<String> {
             command
         }
         [program, rest @ ..] => {
-            let mut command = Command::new(program);
+            // The one that `CARGO` names, if it does: what is built already was perhaps built by a wrapper.
+            let mut command = match program.as_str() {
+                "cargo" => cargo(),
+                _ => Command::new(program),
+            };
             command.args(rest);
             command
         }

