@@ -65,6 +65,7 @@ const COMMANDS: &[Command] = &[
                 bench recall --collection DIR[,DIR] [--off-topic FILE]\n\
                 bench memory [--memories N]\n\
                 bench graph [--files N] [--tree DIR]\n\
+                bench cypher [--nodes N] [--repeat N] [--limit-ms N]\n\
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \
                 [--minutes N]\n\
                 bench postgres [--seconds N] [--rows N]\n\

@@ -69,6 +69,7 @@ passes!(
     tool_input,
     query_parse,
     query_run,
+    query_grammar,
     front_matter,
     markdown_links,
     manifest_toml,

@@ -7,13 +7,17 @@ use kenning_audit::{Draft, EdgeDraft, Log, Signer, Tx};
 use kenning_core::{FixedClock, Kind, Random as _, Result, SeededRandom, Space};
 use kenning_cypher::{Direction, Value};
 use kenning_store::{NodeFilter, Store, When};
+use kenning_store_postgres::Postgres;
 use kenning_store_sqlite::Sqlite;
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 fn log(folder: &std::path::Path) -> Log {
-    let store = Store::new(Sqlite::open(folder).unwrap());
+    over(Store::new(Sqlite::open(folder).unwrap()))
+}
+
+fn over(store: Store) -> Log {
     let random = Arc::new(SeededRandom::new(7));
     let signer = Signer::generate(&*random);
     let clock = Arc::new(FixedClock::at(1_800_000_000_000));
@@ -198,17 +202,21 @@ fn a_graph_that_followed_is_the_one_that_is_made_anew() {
     }
 }
 
-#[test]
-fn the_past_is_the_graph_that_there_was() {
-    let folder = tempfile::tempdir().unwrap();
-    let log = log(folder.path());
+/// After random edits, some of several rows, the graph of each past moment is the one that there was then.
+fn the_past_of(log: &Log, seed: u64, n_edits: usize) {
     let space = Space::default();
-    let choices = Arc::new(Choices(SeededRandom::new(3)));
+    let choices = Arc::new(Choices(SeededRandom::new(seed)));
     let check = || Ok(());
     let mut seen = Vec::new();
-    for _ in 0..40 {
+    for _ in 0..n_edits {
         let choices = Arc::clone(&choices);
-        log.write(&space, move |tx| change(tx, &choices)).unwrap();
+        let edit = move |tx: &mut Tx<'_>| {
+            for _ in 0..=choices.below(3) {
+                change(tx, &choices)?;
+            }
+            Ok(())
+        };
+        log.write(&space, edit).unwrap();
         let now = log.read(&space, |tx| {
             let graph = Graphs::new(Arc::default()).now(&space, tx, &check)?;
             let at = tx.head()?.map(|it| it.hlc);
@@ -216,9 +224,48 @@ fn the_past_is_the_graph_that_there_was() {
         });
         seen.push(now.unwrap());
     }
-    for (at, told_then) in seen {
+    for (round, (at, told_then)) in seen.into_iter().enumerate() {
         let at = at.unwrap();
         let past = log.read(&space, |tx| follow::at(tx, at, &check)).unwrap();
-        assert_eq!(told(&past), told_then, "{at:?}");
+        assert_eq!(told(&past), told_then, "seed {seed}, round {round}");
+    }
+}
+
+#[test]
+fn the_past_is_the_graph_that_there_was() {
+    for seed in 3..6 {
+        let folder = tempfile::tempdir().unwrap();
+        the_past_of(&log(folder.path()), seed, 30);
+    }
+}
+
+#[test]
+fn the_past_is_the_graph_that_there_was_on_postgres_too() {
+    for seed in 3..5 {
+        let url = kenning_testing_postgres::shared().database();
+        let store = Store::new(Postgres::open(&url, None).unwrap());
+        the_past_of(&over(store), seed, 15);
+    }
+}
+
+#[test]
+fn a_graph_on_postgres_that_followed_is_the_one_that_is_made_anew() {
+    let url = kenning_testing_postgres::shared().database();
+    let log = over(Store::new(Postgres::open(&url, None).unwrap()));
+    let space = Space::default();
+    let graphs = Graphs::new(Arc::default());
+    let choices = Arc::new(Choices(SeededRandom::new(9)));
+    let check = || Ok(());
+    for round in 0..25 {
+        for _ in 0..choices.below(4) {
+            let choices = Arc::clone(&choices);
+            log.write(&space, move |tx| change(tx, &choices)).unwrap();
+        }
+        let read = log.read(&space, |tx| {
+            let anew = Graphs::new(Arc::default()).now(&space, tx, &check)?;
+            Ok((graphs.now(&space, tx, &check)?, anew))
+        });
+        let (followed, anew) = read.unwrap();
+        assert_eq!(told(&followed), told(&anew), "round {round}");
     }
 }

@@ -18,6 +18,7 @@ mod memory_files;
 mod page_html;
 mod page_pdf;
 mod proof_verify;
+mod query_grammar;
 mod query_parse;
 mod query_run;
 mod rpc;
@@ -36,6 +37,7 @@ pub const ALL: &[&Target] = &[
     &tool_input::TARGET,
     &query_parse::TARGET,
     &query_run::TARGET,
+    &query_grammar::TARGET,
     &front_matter::TARGET,
     &markdown_links::TARGET,
     &manifest_toml::TARGET,
