@@ -27,13 +27,17 @@
 
 mod grant;
 mod http;
+mod key;
 mod net;
+mod patience;
 mod place;
 mod special;
 mod tunnel;
 
 pub use grant::Grant;
+pub use key::Key;
 pub use net::{Connect, Resolve, SystemConnector, SystemResolver};
+pub use patience::Patience;
 pub use special::{Net, SPECIAL, Special, is_special, special};
 pub use tunnel::{Tunnel, TunnelLimits};
 

@@ -23,6 +23,7 @@ pub mod files;
 pub mod follow;
 mod index_files;
 pub mod journal;
+mod language;
 pub mod later;
 pub mod lease;
 mod lines;
@@ -54,6 +55,7 @@ pub use file_node::{FileForm, FileNode, Forms, NOTE_BYTES_MAX, PlainFile, PlainF
 pub use kenning_peers::{
     Done, Evidence, MESSAGE_BYTES_MAX as PEER_MESSAGE_BYTES_MAX, Peer, Policy as PeerPolicy,
 };
+pub use language::LanguageModel;
 pub use lease::Lease;
 pub use local_token::{LOCAL_TOKEN_PREFIX, local_token};
 pub use log_query::{CONTRACT_KINDS, LogPage, LogQuery, LogStats, LoggedEvent};

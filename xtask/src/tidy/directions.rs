@@ -93,6 +93,8 @@ const CRATES: &[(&str, May)] = &[
             "kenning-vault",
         ]),
     ),
+    // So that every question to a language model has one budget and one way out.
+    ("kenning-llm", Only(&["kenning-core", "kenning-egress"])),
     // So that an exchange between nodes can be simulated without a network, files or a clock.
     (
         "kenning-peers",
@@ -115,6 +117,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-audit",
             "kenning-search",
             "kenning-embed",
+            "kenning-llm",
             "kenning-memory",
             "kenning-peers",
             "kenning-vault",
@@ -200,6 +203,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-audit",
             "kenning-search",
             "kenning-memory",
+            "kenning-llm",
             "kenning-vault",
             "kenning-egress",
             "kenning-kernel",
@@ -218,11 +222,28 @@ const CRATES: &[(&str, May)] = &[
             "kenning-entities",
             "kenning-items",
             "kenning-code",
+            "kenning-llm",
             "kenning-vault",
             "kenning-egress",
             "kenning-kernel",
             "kenning-kg",
             "kenning-kiwi",
+        ]),
+    ),
+    // So that an agent looks into the wings and nothing in them knows of agents.
+    (
+        "kenning-agents",
+        Only(&[
+            "kenning-text",
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-search",
+            "kenning-memory",
+            "kenning-llm",
+            "kenning-kernel",
+            "kenning-kg",
+            "kenning-koi",
         ]),
     ),
     (
@@ -243,6 +264,8 @@ const CRATES: &[(&str, May)] = &[
             "kenning-kg",
             "kenning-omi",
             "kenning-koi",
+            "kenning-agents",
+            "kenning-llm",
             "kenning-query",
             "kenning-runs",
             "kenning-workflow",
@@ -282,6 +305,8 @@ const CRATES: &[(&str, May)] = &[
     ),
     ("kenning", AnyProduct),
     ("kenning-testing-postgres", Only(&[])),
+    // So that a scripted model can come near no product.
+    ("kenning-testing-llm", Only(&[])),
     (
         "kenning-testing",
         Only(&[
@@ -356,6 +381,7 @@ const TESTS_ONLY: &[&str] = &[
     "kenning-testing-wasm",
     "kenning-testing-disk",
     "kenning-testing-tck",
+    "kenning-testing-llm",
     "kenning-fuzz",
 ];
 

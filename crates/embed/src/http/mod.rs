@@ -7,12 +7,9 @@
 //!
 //! An error with a retryable code is temporary. Any other means that the configuration is wrong.
 
-mod key;
-mod patience;
 mod wire;
 
-pub use key::Key;
-pub use patience::Patience;
+pub use kenning_egress::{Key, Patience};
 
 use crate::{Embedder, Model, vector};
 use kenning_core::{Code, Error, Result};
@@ -249,7 +246,7 @@ impl Provider {
     fn refused(&self, response: &Response) -> Failure {
         let (who, status) = (self.describe(), response.status);
         let repeatable = matches!(status, 408 | 429 | 500..);
-        let asked_wait = patience::asked(response);
+        let asked_wait = response.asked_wait();
         let said = match status {
             // Messages about keys often show part of the key.
             401 | 403 => String::new(),

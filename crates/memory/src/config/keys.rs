@@ -39,6 +39,9 @@ pub struct Key {
 /// Where vectors may come from.
 pub(super) const PROVIDERS: &[&str] = &["builtin", "local", "nim", "ollama", "openai"];
 
+/// The formats in which a language model may be asked.
+pub(super) const MODEL_PROVIDERS: &[&str] = &["none", "openai", "anthropic", "ollama"];
+
 /// Where backups may go.
 pub(super) const BACKUP_PROVIDERS: &[&str] = &["local", "r2"];
 
@@ -94,6 +97,48 @@ pub const KEYS: &[Key] = &[
         "",
         true,
         "the key for the service, best as `${NAME}` of an environment variable",
+    ),
+    key(
+        "model.provider",
+        Form::Choice(MODEL_PROVIDERS),
+        "none",
+        false,
+        "the format in which a language model is asked; the variables `KENNING_MODEL_…` win over this section",
+    ),
+    key(
+        "model.endpoint",
+        Form::Text,
+        "",
+        false,
+        "its URL, if it is not the provider's own",
+    ),
+    key(
+        "model.name",
+        Form::Text,
+        "",
+        false,
+        "the service's name of the model",
+    ),
+    key(
+        "model.api_key",
+        Form::Text,
+        "",
+        true,
+        "the key for the service, best as `${NAME}` of an environment variable",
+    ),
+    key(
+        "model.timeout_seconds",
+        Form::Count(1, 3_600),
+        "120",
+        false,
+        "how long one answer may take",
+    ),
+    key(
+        "model.tokens_max",
+        Form::Count(1, 100_000_000),
+        "60000",
+        false,
+        "how many tokens one run of an agent may use, questions and answers together",
     ),
     key(
         "storage.max_now_tokens",

@@ -35,6 +35,8 @@ type Values = BTreeMap<&'static str, Value>;
 pub struct Config {
     /// Where vectors come from.
     pub embedding: Embedding,
+    /// The language model.
+    pub model: LanguageModel,
     /// How long NOW.md may become.
     pub max_now_tokens: usize,
     /// The time constant of recency, in days.
@@ -87,6 +89,23 @@ pub struct Embedding {
     pub endpoint: Option<Text>,
     /// The key for it.
     pub api_key: Option<Text>,
+}
+
+/// A language model. Without a provider there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LanguageModel {
+    /// `openai`, `anthropic` or `ollama`.
+    pub provider: Option<String>,
+    /// The URL of the service, if not the provider's own.
+    pub endpoint: Option<Text>,
+    /// Which model.
+    pub name: Option<Text>,
+    /// The key for it.
+    pub api_key: Option<Text>,
+    /// How long one answer may take.
+    pub timeout_seconds: u64,
+    /// How many tokens one run may use.
+    pub tokens_max: u64,
 }
 
 /// A provider of vectors.
@@ -204,6 +223,7 @@ impl Config {
         file.refuse_what_has_no_effect()?;
         Ok(Self {
             embedding: file.embedding(),
+            model: file.model(),
             max_now_tokens: file.size("storage.max_now_tokens").unwrap_or(1),
             recency_days: file.number("storage.recency_half_life_days"),
             vault: file.vault(),
@@ -451,6 +471,19 @@ impl Reader<'_> {
         }
     }
 
+    fn model(&self) -> LanguageModel {
+        let provider = self.value("model.provider");
+        let provider = provider.as_str().filter(|it| *it != "none");
+        LanguageModel {
+            provider: provider.map(ToOwned::to_owned),
+            endpoint: self.text("model.endpoint"),
+            name: self.text("model.name"),
+            api_key: self.text("model.api_key"),
+            timeout_seconds: self.count("model.timeout_seconds"),
+            tokens_max: self.count("model.tokens_max"),
+        }
+    }
+
     fn vault(&self) -> Vault {
         let place = if self.value("vault.provider") == "r2" {
             BackupPlace::Bucket(Box::new(Bucket {
@@ -478,6 +511,10 @@ impl Reader<'_> {
             _ => &[],
         };
         self.refuse("embedding", unused, "nim, ollama or openai")?;
+        if self.value("model.provider") == "none" {
+            let unused = ["endpoint", "name", "api_key"];
+            self.refuse("model", &unused, "openai, anthropic or ollama")?;
+        }
         let bucket = [
             "endpoint",
             "bucket",

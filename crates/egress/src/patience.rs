@@ -1,6 +1,6 @@
 //! How often a request is retried, and how long the waits are.
 
-use kenning_egress::Response;
+use crate::Response;
 use std::time::Duration;
 
 /// When to ask again.
@@ -26,7 +26,7 @@ impl Default for Patience {
 
 impl Patience {
     /// The wait before repetition `number`, counted from 0, or nothing if there is none.
-    pub(super) fn wait(&self, number: u32, asked: Option<Duration>) -> Option<Duration> {
+    pub fn wait(&self, number: u32, asked: Option<Duration>) -> Option<Duration> {
         if number >= self.retries {
             return None;
         }
@@ -40,11 +40,13 @@ impl Patience {
     }
 }
 
-/// What `Retry-After` asks for, in seconds. Its other form, a date, is not read: no provider sends
-/// it, and the wait is then our own.
-pub(super) fn asked(response: &Response) -> Option<Duration> {
-    let seconds = response.header("retry-after")?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
+impl Response {
+    /// What `Retry-After` asks for, in seconds. Its other form, a date, is not read: no provider sends
+    /// it, and the wait is then our own.
+    pub fn asked_wait(&self) -> Option<Duration> {
+        let seconds = self.header("retry-after")?.trim().parse().ok()?;
+        Some(Duration::from_secs(seconds))
+    }
 }
 
 #[cfg(test)]
