@@ -64,6 +64,7 @@ const COMMANDS: &[Command] = &[
                 bench verify [--events N]\n\
                 bench recall --collection DIR[,DIR] [--off-topic FILE]\n\
                 bench memory [--memories N]\n\
+                bench agents [--binary FILE] [--skip-own]\n\
                 bench graph [--files N] [--tree DIR]\n\
                 bench cypher [--nodes N] [--repeat N] [--limit-ms N]\n\
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \

@@ -186,6 +186,7 @@ fn own() -> Vec<Command> {
             .subcommand_required(true)
             .arg_required_else_help(true)
             .subcommands(commands::kami_commands()),
+        commands::agent_command(),
         commands::code_command(),
         Command::new("doctor").about("Look for what is wrong with this installation"),
         Command::new("reindex")

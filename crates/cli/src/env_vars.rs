@@ -105,13 +105,24 @@ env_vars! {
     WEB_SENSOR_INTERVAL = "WEB_SENSOR_INTERVAL";
     /// `false` switches `process_url` off.
     LLM_ENRICHMENT_ENABLED = "LLM_ENRICHMENT_ENABLED";
-    /// An OpenAI-compatible address (`http://127.0.0.1:11434/v1`) whose model `process_url` asks. Without it
-    /// rules are used.
+    /// The address of a language model (`http://127.0.0.1:11434/v1`), which agents, `process_url` and others then
+    /// ask. Without one everything works by rules. Default: that of the provider.
     MODEL_ENDPOINT = "KENNING_MODEL_ENDPOINT";
+    /// Its format: `openai` (also what imitates it), `anthropic` or `ollama`. Default: `openai`.
+    MODEL_PROVIDER = "KENNING_MODEL_PROVIDER";
     /// The name of the model there.
     MODEL_NAME = "KENNING_MODEL_NAME";
     /// The key for it, if it wants one.
     MODEL_KEY = "KENNING_MODEL_KEY";
+    /// Seconds that one answer of it may take. Default: 120.
+    MODEL_TIMEOUT = "KENNING_MODEL_TIMEOUT";
+    /// Tokens that one run of an agent may use. Default: 60000.
+    MODEL_TOKENS = "KENNING_MODEL_TOKENS";
+    /// How often a question is asked again when the model is busy. Default: 3.
+    MODEL_RETRIES = "KENNING_MODEL_RETRIES";
+    /// A key of Gemini: with `LLM_ENRICHMENT_ENABLED=true` it names that model, unless `KENNING_MODEL_…` name
+    /// another.
+    GEMINI_API_KEY = "GEMINI_API_KEY";
     /// The passphrase that `kenning omi backup` and `vault_backup` seal new backups with, and open sealed
     /// ones with. Without it backups are not encrypted.
     MOLTVAULT_KEY = "MOLTVAULT_KEY";

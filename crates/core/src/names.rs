@@ -60,7 +60,7 @@ pub enum Kind {
     Page,
     /// A running or finished workflow.
     Workflow,
-    /// A registered agent.
+    /// What an agent reported.
     Agent,
     /// A recorded way of solving a task.
     Trajectory,

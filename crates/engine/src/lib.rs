@@ -31,10 +31,12 @@ pub use kenning_store::check_json_depth;
 pub use sensors::{SENSORS_LOOK, Sensors};
 pub use workflows::{Hands, INACTIVITY_MS, Nature, WorkflowKind, WorkflowService};
 pub use {
-    kenning_kami as kami, kenning_kg as kg, kenning_kiwi as kiwi, kenning_koi as koi,
-    kenning_omi as omi, kenning_query as query, kenning_runs as runs, kenning_workflow as workflow,
+    kenning_agents as agents, kenning_kami as kami, kenning_kg as kg, kenning_kiwi as kiwi,
+    kenning_koi as koi, kenning_llm as llm, kenning_omi as omi, kenning_query as query,
+    kenning_runs as runs, kenning_workflow as workflow,
 };
 
+use agents::Agents;
 use jiff::tz::TimeZone;
 use kami::Kami;
 use kenning_audit::foreign::Merged;
@@ -165,6 +167,7 @@ pub struct Engine {
     koi: Arc<Koi>,
     queries: Queries,
     runs: Arc<Runs>,
+    agents: Arc<Agents>,
 }
 
 impl Engine {
@@ -188,6 +191,8 @@ impl Engine {
         kg.ask_for_entities(who);
         let queries = Queries::new(Arc::clone(&kernel));
         let runs = Arc::new(Runs::new(Arc::clone(&kernel)));
+        let (documents, sources) = (Arc::clone(&kg), Arc::clone(&koi));
+        let agents = Arc::new(Agents::new(Arc::clone(&kernel), documents, sources));
         let engine = Self {
             kernel,
             kami,
@@ -197,6 +202,7 @@ impl Engine {
             koi,
             queries,
             runs,
+            agents,
         };
         engine.finish_writes()?;
         Ok(engine)
@@ -253,6 +259,11 @@ impl Engine {
     /// Runs of workflows and agents, and the trajectories they leave.
     pub fn runs(&self) -> &Arc<Runs> {
         &self.runs
+    }
+
+    /// Agents, and what they reported.
+    pub fn agent_tasks(&self) -> &Arc<Agents> {
+        &self.agents
     }
 
     /// Answers a query in Cypher over everything in the caller's space. Files that changed since are read

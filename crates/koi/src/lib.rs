@@ -5,6 +5,7 @@
 //! shows it. With `far`, another server answers in place of this one. Nothing here is run or obeyed
 //! because a text says so.
 
+mod describe;
 mod entities;
 mod far;
 mod inert;
@@ -13,6 +14,7 @@ mod notes;
 mod repositories;
 mod web;
 
+pub use describe::{DescribeEntities, DescribedEntities, DescribedEntity};
 pub use entities::{
     Company, EntityCandidate, EntityContext, EntityDocument, EntityDocuments, EntityImport,
     EntityOutcome, EntityResolution, EntityStats, EntityType, EntityTypes, EntityView,

@@ -1,5 +1,6 @@
 //! How beliefs move, and when two of them cannot both be right.
 
+use crate::claims;
 use crate::types::Confidence;
 use kenning_core::Unit;
 use std::collections::BTreeMap;
@@ -48,7 +49,20 @@ pub fn contradiction(one: &str, other: &str) -> Option<String> {
     let found = OPPOSITES.iter().find(|(yes, no)| {
         one.contains(yes) && other.contains(no) || one.contains(no) && other.contains(yes)
     });
-    found.map(|(yes, no)| format!("{yes} vs {no}"))
+    found
+        .map(|(yes, no)| format!("{yes} vs {no}"))
+        .or_else(|| contradicting_claims(&one, &other))
+}
+
+/// In what the first two sentences differ that cannot both be right.
+fn contradicting_claims(one: &str, other: &str) -> Option<String> {
+    let (one, other) = (claims::claims(one), claims::claims(other));
+    let n_first = one.len();
+    let all: Vec<&claims::Claim> = one.iter().chain(&other).collect();
+    let mut found = claims::opposed(&all).into_iter();
+    found
+        .find(|it| it.one < n_first && it.other >= n_first)
+        .map(|it| it.why)
 }
 
 /// Whether a text has a phrase that another could contradict.

@@ -12,6 +12,7 @@
 
 pub mod belief;
 pub mod capsule;
+pub mod claims;
 pub mod config;
 pub mod daily;
 pub mod duplicates;

@@ -17,9 +17,9 @@ pub use context::{
 };
 pub use kenning_memory::types::MemoryType;
 pub use memories::{
-    BeliefUpdate, Central, Contradiction, Evidence, EvidenceUpdate, FOUNDATIONAL, GraphEdge,
-    Integrity, IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails, MemoryGraph,
-    MemoryRelation, Neighbor, NewMemory, PendingWrite, Recall, RecallSort, Recalled,
+    BeliefUpdate, Central, Contradiction, Contradictions, Evidence, EvidenceUpdate, FOUNDATIONAL,
+    GraphEdge, Integrity, IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails,
+    MemoryGraph, MemoryRelation, Neighbor, NewMemory, PendingWrite, Recall, RecallSort, Recalled,
     RecalledMemory, StoredMemory, Topology,
 };
 pub use sessions::{SessionEnded, SessionStarted};

@@ -1,4 +1,7 @@
 //! For tests only: a language model on loopback that says what a test tells it to, and keeps what it was asked.
+//!
+//! It knows the formats of answers and nothing of who asks. It listens on 127.0.0.1 alone, on a port that nobody
+//! else has, and whatever it was not told to say it does not say.
 
 #![expect(
     clippy::unwrap_used,

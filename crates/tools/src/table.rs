@@ -43,6 +43,8 @@ tools! {
     kg::KgGraphGenerate,
     kg::KgSearchNodes,
     kg::KgSearchTags,
+    kg::KgAgentSpawn,
+    kg::KgAgentList,
     kg::KgWorkflowStart,
     kg::KgWorkflowStatus,
     kg::KgWorkflowList,

@@ -4,6 +4,7 @@
 //! the same run, and the ratio is what counts. Processor time is told too: it is what to trust on a
 //! machine that is busy with other things.
 
+mod agents;
 mod audit;
 mod code;
 mod collection;
@@ -47,13 +48,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["postgres"] => optimized(options, || postgres::run(options)),
         ["wasm"] => optimized(options, || wasm::run(options)),
         ["kiwi"] => optimized(options, || kiwi::run(options)),
+        ["agents"] => agents::run(options),
         ["code"] => code::run(options),
         ["cypher"] => optimized(options, || cypher::run(options)),
         ["hooks"] => optimized(options, || hooks::run(options)),
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code or cypher"
+            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
         ),
     }
 }

@@ -243,6 +243,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-llm",
             "kenning-kernel",
             "kenning-kg",
+            "kenning-runs",
             "kenning-koi",
         ]),
     ),
@@ -397,6 +398,7 @@ const TESTS_ALSO: &[&str] = &[
 /// What the tests of one crate may name besides.
 const TESTS_OF_ONE: &[(&str, &[&str])] = &[
     ("kenning-peers", &["kenning-testing-model"]),
+    ("kenning-llm", &["kenning-testing-llm"]),
     ("kenning-mcp", &["kenning-testing-mcp"]),
     ("kenning-sandbox", &["kenning-testing-wasm"]),
     // Installed tools are called over the board, one that is broken among them; pages are fetched from an
@@ -407,6 +409,7 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
             "kenning-audit",
             "kenning-egress",
             "kenning-items",
+            "kenning-testing-llm",
             "kenning-testing-wasm",
         ],
     ),
@@ -414,7 +417,12 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
     // The layer is around every route, so its tests put the MCP server behind it.
     (
         "kenning-rest",
-        &["kenning-egress", "kenning-mcp", "kenning-store"],
+        &[
+            "kenning-egress",
+            "kenning-mcp",
+            "kenning-store",
+            "kenning-testing-llm",
+        ],
     ),
 ];
 

@@ -102,14 +102,21 @@ pub(super) fn call(
     yes: bool,
     as_json: bool,
 ) -> Result<u8> {
-    let board = board(host, &shown(settings))?;
-    if board
-        .find(name)
-        .is_some_and(|tool| tool.effect() == Effect::Destroy)
-        && !yes
-    {
+    let tool = kenning_tools::TOOLS.iter().find(|it| it.name() == name);
+    if tool.is_some_and(|tool| tool.effect() == Effect::Destroy) && !yes {
         confirm(name)?;
     }
+    Ok(show(&answer(host, settings, name, arguments)?, as_json))
+}
+
+/// What a tool answers.
+pub(super) fn answer(
+    host: &dyn Host,
+    settings: &Settings,
+    name: &str,
+    arguments: Value,
+) -> Result<Reply> {
+    let board = board(host, &shown(settings))?;
     let bar = progress::bar("working");
     let mut caller = progress::watched(owner(settings), &bar);
     // A terminal or a file has no limit of length.
@@ -124,7 +131,7 @@ pub(super) fn call(
         })
     })?;
     bar.finish_and_clear();
-    Ok(show(&reply, as_json))
+    Ok(reply)
 }
 
 /// A tool is found by its name in every toolset, if nothing else was selected.
@@ -138,7 +145,7 @@ fn shown(settings: &Settings) -> Settings {
 }
 
 /// A reply is data; an error with an envelope of its contract is data too.
-fn show(reply: &Reply, as_json: bool) -> u8 {
+pub(super) fn show(reply: &Reply, as_json: bool) -> u8 {
     reply.remarks.iter().for_each(|it| output::remark(it));
     if let Some(cursor) = reply.value.as_ref().and_then(cursor) {
         output::remark(&format!(

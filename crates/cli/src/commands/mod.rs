@@ -1,5 +1,6 @@
 //! One function a command.
 
+mod agent;
 mod agent_key;
 mod audit;
 mod audit_proofs;
@@ -27,6 +28,7 @@ mod trust;
 mod watch;
 mod workflow;
 
+pub(crate) use agent::command as agent_command;
 pub(crate) use code::command as code_command;
 pub(crate) use hook::command as hook_command;
 pub use hook_server::HookServer;
@@ -80,6 +82,7 @@ pub(crate) fn run(
         "migrate" => store::migrate(host, settings, matches),
         "query" => query::run(host, settings, matches),
         "hook" => Ok(hook::run(host, settings, matches)),
+        "agent" => agent::run(host, settings, matches),
         "code" => code::run(host, settings, matches),
         "doctor" => doctor::run(host, settings),
         "reindex" => reindex::run(

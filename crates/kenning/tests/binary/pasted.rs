@@ -90,6 +90,11 @@ fn every_block_of_the_page_on_workflows_runs_when_pasted() {
 }
 
 #[test]
+fn the_guide_to_agents_runs_as_it_is_pasted() {
+    check("docs/guides/agents.md");
+}
+
+#[test]
 fn every_block_of_getting_started_runs_when_pasted() {
     check("docs/guides/getting-started.md");
 }

@@ -173,8 +173,15 @@ impl Kg {
                     documents.push(show(tx, library, doc, query.relations, query.content)?);
                 }
             }
-            if let Some(question) = question.filter(|_| !query.kinds.is_empty()) {
-                let mut others = self.others(caller, tx, question, &query.kinds, query.limit)?;
+            // Reports of agents are found like documents, after them.
+            let is_plain =
+                query.doc_type.is_none() && query.status.is_none() && query.tag.is_none();
+            let kinds = match query.kinds.as_slice() {
+                [] if is_plain => &[Kind::Agent][..],
+                kinds => kinds,
+            };
+            if let Some(question) = question.filter(|_| !kinds.is_empty()) {
+                let mut others = self.others(caller, tx, question, kinds, query.limit)?;
                 for it in others.iter_mut().filter(|_| query.relations) {
                     it.links = Some(links_of_other(tx, library.as_deref(), it.node)?);
                 }

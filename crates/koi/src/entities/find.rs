@@ -366,7 +366,13 @@ impl Koi {
     /// Everything that is text and that the caller may see: notes, pages, memories, items.
     fn filters_of_texts(&self, caller: &Caller) -> Result<Vec<Filter>> {
         let items = self.kiwi.filters_of_items(caller)?;
-        let kinds = [Kind::Document, Kind::Page, Kind::Memory, Kind::Symbol];
+        let kinds = [
+            Kind::Document,
+            Kind::Page,
+            Kind::Memory,
+            Kind::Symbol,
+            Kind::Agent,
+        ];
         let texts = Filter {
             kinds: kinds.to_vec(),
             ..Filter::default()
@@ -456,7 +462,7 @@ fn filter_of_source(source: &str) -> Filter {
         };
     }
     Filter {
-        kinds: vec![Kind::Document, Kind::Page, Kind::Symbol],
+        kinds: vec![Kind::Document, Kind::Page, Kind::Symbol, Kind::Agent],
         facets: vec![format!("source={name}")],
         ..Filter::default()
     }

@@ -31,6 +31,7 @@ mod proof;
 mod put;
 mod register;
 mod resolve;
+mod restated;
 mod said;
 mod settle;
 mod spelling;
@@ -66,6 +67,7 @@ pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
 pub(crate) use index::{Entities, NODES as GRAPH_NODES, graph_state};
 pub use proof::faults as faults_of_statements;
+pub(crate) use restated::put_said_again;
 pub use said::merged;
 pub(crate) use said::{Said, Settled, put_said};
 

@@ -244,7 +244,7 @@ pub(super) struct RegisteredNote {
 }
 
 impl Settled {
-    fn key(&self) -> String {
+    pub(super) fn key(&self) -> String {
         match &self.note {
             Some(note) => note_key(&note.path),
             None if self.source == IMPORT => self.rid.clone(),
@@ -253,7 +253,7 @@ impl Settled {
     }
 
     /// Adds what the same source stated before. A mention counts once, however often it is sent.
-    fn add(&mut self, before: Self) {
+    pub(super) fn add(&mut self, before: Self) {
         for thing in before.things {
             match self.things.iter_mut().find(|it| it.uri == thing.uri) {
                 None => self.things.push(thing),

@@ -441,7 +441,7 @@ pub(super) fn put_document(
     Ok(node.id)
 }
 
-fn said(page: &StoredPage, request: &IngestRequest) -> Said {
+pub(super) fn said(page: &StoredPage, request: &IngestRequest) -> Said {
     let entities = request.entities.iter().map(|it| {
         let context = it.context.as_deref().unwrap_or_default();
         StatedEntity {

@@ -18,6 +18,7 @@ mod pages;
 mod pdf;
 mod preview;
 mod process;
+mod restate;
 mod schedule;
 mod settings;
 mod visit;
@@ -111,7 +112,7 @@ impl Koi {
         let settings = self.web_settings()?;
         Ok(WebAbilities {
             is_monitoring: settings.is_monitoring,
-            has_model: settings.is_enriching && settings.model.is_some(),
+            has_model: settings.is_enriching && self.kernel.language_model()?.is_some(),
         })
     }
 }

@@ -1,18 +1,18 @@
-//! A chat model that the operator named, asked what a page states.
+//! The language model that the operator named, asked what a page states.
 //!
-//! One request, answered in JSON. The page stands in a fence whose name nobody can guess, and the model is
+//! One question, answered in JSON. The page stands in a fence whose name nobody can guess, and the model is
 //! told that what stands there is data; what comes back is checked as if the page itself had written it.
 
 use super::process::{
     Extracted, ExtractedEntity, ExtractedRelation, NAME_CHARS_MAX, TEXT_CHARS_MAX,
 };
-use super::settings::ModelSettings;
 use crate::inert::line;
 use kenning_core::{Error, Result};
-use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request};
 use kenning_entities::ontology::{Direction, Ontology, PREDICATES, predicate};
-use serde_json::{Map, Value, json};
-use std::time::Duration;
+use kenning_kernel::LanguageModel;
+use kenning_llm::Turn;
+use serde_json::{Map, Value};
+use std::time::Instant;
 
 /// More of a page than this is not sent.
 const PAGE_CHARS_MAX: usize = 200_000;
@@ -21,7 +21,7 @@ const KNOWN_MAX: usize = 50;
 const FIELDS_MAX: usize = 30;
 const TOPICS_MAX: usize = 30;
 /// An answer that is longer is no extraction.
-const ANSWER_BYTES_MAX: u64 = 2 * 1024 * 1024;
+const ANSWER_TOKENS_MAX: u64 = 16_000;
 const ENTITIES_MAX: usize = 500;
 
 /// What the model is asked about.
@@ -38,52 +38,20 @@ pub(super) struct Question<'a> {
 
 /// Asks the model.
 pub(super) fn ask(
-    model: &ModelSettings,
-    mut policy: Policy,
+    model: &LanguageModel,
     question: &Question<'_>,
-    timeout: Duration,
+    deadline: Instant,
 ) -> Result<Extracted> {
-    policy.grants = vec![Grant::parse(&model.url)?];
-    policy.limits = Limits {
-        total_timeout: timeout,
-        body_bytes_max: ANSWER_BYTES_MAX,
-        redirects_max: 0,
-        ..Limits::default()
-    };
-    let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
-    if let Some(key) = &model.key {
-        headers.push(("Authorization".to_owned(), format!("Bearer {key}")));
-    }
-    let body = json!({
-        "model": model.name,
-        "temperature": 0.3,
-        "response_format": { "type": "json_object" },
-        "messages": [
-            { "role": "system", "content": instructions(question) },
-            { "role": "user", "content": page(question) },
-        ],
-    });
-    let answer = Egress::new(policy).fetch(Request {
-        method: Method::Post,
-        url: model.url.clone(),
-        headers,
-        body: body.to_string().into_bytes(),
-        ..Request::default()
-    });
-    let answer = answer.map_err(|error| {
-        Error::unavailable("the model does not answer")
-            .hint(error.message.clone())
-            .because(error)
+    let (system, turns) = (instructions(question), [Turn::User(page(question))]);
+    let answer = model.model.ask(&kenning_llm::Question {
+        system: &system,
+        turns: &turns,
+        tools: &[],
+        json: true,
+        answer_tokens_max: ANSWER_TOKENS_MAX,
+        deadline,
     })?;
-    if !(200..300).contains(&answer.status) {
-        return Err(
-            Error::unavailable(format!("the model answers with status {}", answer.status))
-                .hint("check KENNING_MODEL_ENDPOINT, KENNING_MODEL_NAME and KENNING_MODEL_KEY"),
-        );
-    }
-    let said = serde_json::from_slice::<Value>(&answer.body).ok();
-    let said = said.as_ref().and_then(content);
-    let said = said.ok_or_else(|| {
+    let said = answer.json().ok_or_else(|| {
         Error::unavailable("the model's answer is not the requested JSON")
             .hint("ask again, or name another model by KENNING_MODEL_NAME")
     })?;
@@ -137,15 +105,6 @@ fn page(question: &Question<'_>) -> String {
     let text = text.replace(&question.fence, "");
     let (fence, url, title) = (&question.fence, question.url, question.title);
     format!("{fence}\nAddress: {url}\nTitle: {title}\n\n{text}\n{fence}")
-}
-
-/// What the model wrote, as JSON, also where it stands in a block of code.
-fn content(answer: &Value) -> Option<Value> {
-    let text = answer.pointer("/choices/0/message/content")?.as_str()?;
-    let start = text.find('{')?;
-    let end = text.rfind('}')?;
-    let value: Value = serde_json::from_str(text.get(start..=end)?).ok()?;
-    value.is_object().then_some(value)
 }
 
 fn extracted(ontology: &Ontology, said: &Value) -> Extracted {
@@ -235,6 +194,7 @@ fn relation(said: &Value) -> Option<ExtractedRelation> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn what_a_model_says_is_drawn_into_the_ontology() {
@@ -285,14 +245,5 @@ mod tests {
         };
         assert_eq!(page(&question).matches("FENCE-1").count(), 2);
         assert!(instructions(&question).contains("FENCE-1"));
-    }
-
-    #[test]
-    fn json_is_found_in_a_block_of_code() {
-        let answer = |text: &str| json!({ "choices": [{ "message": { "content": text } }] });
-        assert!(content(&answer("```json\n{\"a\": 1}\n```")).is_some());
-        for text in ["[]", "", "no", "}{", "{\"a\": "] {
-            assert!(content(&answer(text)).is_none(), "{text}");
-        }
     }
 }

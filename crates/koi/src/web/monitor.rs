@@ -312,7 +312,13 @@ impl Koi {
         scanned.checked += 1;
         match self.settle_look(space, url, holder, visited)? {
             None | Some(Look::Same) => {}
-            Some(Look::Changed) => scanned.changed.push(url.to_owned()),
+            Some(Look::Changed) => {
+                scanned.changed.push(url.to_owned());
+                // The text is kept; what it states follows with the next change if this fails.
+                if let Err(error) = self.restate_page(space, url) {
+                    tracing::warn!("what a changed page states was not read again: {error}");
+                }
+            }
             Some(Look::Failed(why)) => scanned.failed.push((url.to_owned(), why)),
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::{
     IngestedPage, Ingestion, WebEntity, WebFault, WebFaultKind, WebRelation, WebResult, address,
 };
 use crate::Koi;
-use kenning_core::Hash;
+use kenning_core::{Hash, Result};
 use kenning_entities::extract::{Extractor, KnownName};
 use kenning_entities::ontology::Ontology;
 use kenning_kernel::{Caller, Scope};
@@ -28,8 +28,8 @@ const HINTS_MAX: usize = 200;
 /// How long a model may take, if the call has the time.
 const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
 /// What the model is called where there is none.
-const NO_MODEL: &str = "none";
-/// As the original says it.
+pub(super) const NO_MODEL: &str = "none";
+/// As the original says it: that key names a model, as `KENNING_MODEL_…` do.
 const OFF: &str =
     "LLM enrichment not configured. Set LLM_ENRICHMENT_ENABLED=true and GEMINI_API_KEY.";
 
@@ -115,7 +115,8 @@ impl Koi {
         if !settings.is_enriching {
             return Err(WebFault::off(
                 OFF,
-                "set LLM_ENRICHMENT_ENABLED=true; rules need no model",
+                "set LLM_ENRICHMENT_ENABLED=true; rules need no model, and one is named by GEMINI_API_KEY \
+                 or by KENNING_MODEL_ENDPOINT and KENNING_MODEL_NAME",
             ));
         }
         let url = address::written(&request.url)?;
@@ -139,17 +140,9 @@ impl Koi {
             matcher: &matcher,
             hints: &request.hint_entities,
         };
-        let (model_used, found) = match &settings.model {
-            None => (NO_MODEL.to_owned(), of.by_rules()),
-            Some(model) => {
-                let left = caller.deadline.saturating_duration_since(Instant::now());
-                let policy = self.web.options.policy();
-                let question = of.question(self.page_fence());
-                let found = model::ask(model, policy, &question, left.min(MODEL_TIMEOUT))
-                    .map_err(|error| WebFault::new(WebFaultKind::Model, error))?;
-                (model.name.clone(), found)
-            }
-        };
+        let (model_used, found) = self
+            .extract(&of, caller.deadline)
+            .map_err(|error| WebFault::new(WebFaultKind::Model, error))?;
         let mut processed = ProcessedPage {
             url,
             title: page.title.clone(),
@@ -161,12 +154,32 @@ impl Koi {
             ingestion: None,
         };
         if request.auto_ingest && page.status != Status::Ingested {
-            let ingestion = self.ingest_page(caller, &all_of(&processed))?;
+            let found = all_of(
+                &processed.url,
+                &processed.entities,
+                &processed.relationships,
+            );
+            let ingestion = self.ingest_page(caller, &found)?;
             if let Ingestion::Done(done) = ingestion {
                 processed.ingestion = Some(*done);
             }
         }
         Ok(processed)
+    }
+
+    /// What a text states, and which model said so; `none` where rules did.
+    pub(super) fn extract(
+        &self,
+        of: &Material<'_>,
+        deadline: Instant,
+    ) -> Result<(String, Extracted)> {
+        let Some(model) = self.kernel.language_model()? else {
+            return Ok((NO_MODEL.to_owned(), of.by_rules()));
+        };
+        let deadline = deadline.min(Instant::now() + MODEL_TIMEOUT);
+        let question = of.question(self.page_fence());
+        let found = model::ask(&model, &question, deadline)?;
+        Ok((model.model.name().to_owned(), found))
     }
 
     /// A line that no page can know.
@@ -179,8 +192,12 @@ impl Koi {
 }
 
 /// Everything that was found, to be ingested.
-fn all_of(processed: &ProcessedPage) -> IngestRequest {
-    let entities = processed.entities.iter().map(|it| WebEntity {
+pub(super) fn all_of(
+    url: &str,
+    entities: &[ExtractedEntity],
+    relationships: &[ExtractedRelation],
+) -> IngestRequest {
+    let entities = entities.iter().map(|it| WebEntity {
         name: it.name.clone(),
         kind: it.kind.clone(),
         mentions: Vec::new(),
@@ -190,14 +207,14 @@ fn all_of(processed: &ProcessedPage) -> IngestRequest {
             .or(Some(&it.context))
             .cloned(),
     });
-    let relationships = processed.relationships.iter().map(|it| WebRelation {
+    let relationships = relationships.iter().map(|it| WebRelation {
         subject: it.subject.clone(),
         predicate: it.predicate.clone(),
         object: it.object.clone(),
         confidence: it.confidence,
     });
     IngestRequest {
-        url: processed.url.clone(),
+        url: url.to_owned(),
         entities: entities.collect(),
         relationships: relationships.collect(),
         ..IngestRequest::default()
@@ -205,12 +222,12 @@ fn all_of(processed: &ProcessedPage) -> IngestRequest {
 }
 
 /// What there is to go by.
-struct Material<'a> {
-    page: &'a StoredPage,
-    text: &'a StoredText,
-    ontology: &'a Ontology,
-    matcher: &'a Matcher,
-    hints: &'a [String],
+pub(super) struct Material<'a> {
+    pub(super) page: &'a StoredPage,
+    pub(super) text: &'a StoredText,
+    pub(super) ontology: &'a Ontology,
+    pub(super) matcher: &'a Matcher,
+    pub(super) hints: &'a [String],
 }
 
 impl<'a> Material<'a> {
@@ -230,7 +247,7 @@ impl<'a> Material<'a> {
         }
     }
 
-    fn by_rules(&self) -> Extracted {
+    pub(super) fn by_rules(&self) -> Extracted {
         let text: String = self.text.text.chars().take(PAGE_CHARS_MAX).collect();
         let found = self.matcher.find(&text);
         let mut known = Vec::new();

@@ -16,10 +16,6 @@ const INTERVAL: &str = "WEB_SENSOR_INTERVAL";
 const SENSOR: &str = "WEB_SENSOR_ENABLED";
 /// Whether pages are processed.
 const ENRICHMENT: &str = "LLM_ENRICHMENT_ENABLED";
-/// An OpenAI-compatible address, the model's name there, and the key.
-const MODEL_ENDPOINT: &str = "KENNING_MODEL_ENDPOINT";
-const MODEL_NAME: &str = "KENNING_MODEL_NAME";
-const MODEL_KEY: &str = "KENNING_MODEL_KEY";
 
 const INTERVAL_DEFAULT: u64 = 86_400;
 
@@ -33,23 +29,6 @@ pub(crate) struct WebSettings {
     pub(super) interval: Duration,
     pub(super) is_monitoring: bool,
     pub(super) is_enriching: bool,
-    pub(super) model: Option<ModelSettings>,
-}
-
-/// A chat model.
-#[derive(Clone)]
-pub(super) struct ModelSettings {
-    /// Of its `chat/completions`.
-    pub(super) url: String,
-    pub(super) name: String,
-    pub(super) key: Option<String>,
-}
-
-impl std::fmt::Debug for ModelSettings {
-    /// The key is a secret, and an address may hold one.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.name)
-    }
 }
 
 impl WebSettings {
@@ -92,30 +71,8 @@ impl WebSettings {
             interval: Duration::from_secs(number(INTERVAL, INTERVAL_DEFAULT)?.max(1)),
             is_monitoring: flag(SENSOR)?,
             is_enriching: flag(ENRICHMENT)?,
-            model: model(&text)?,
         })
     }
-}
-
-fn model(text: &dyn Fn(&str) -> Option<String>) -> Result<Option<ModelSettings>> {
-    let Some(endpoint) = text(MODEL_ENDPOINT) else {
-        return Ok(None);
-    };
-    let base = endpoint.trim_end_matches('/');
-    let url = if base.ends_with("/chat/completions") {
-        base.to_owned()
-    } else {
-        format!("{base}/chat/completions")
-    };
-    let name = text(MODEL_NAME).ok_or_else(|| {
-        Error::invalid(format!("{MODEL_ENDPOINT} is set and {MODEL_NAME} is not"))
-            .hint(format!("set {MODEL_NAME} to the name of a model there"))
-    })?;
-    Ok(Some(ModelSettings {
-        url,
-        name,
-        key: text(MODEL_KEY),
-    }))
 }
 
 #[cfg(test)]
@@ -135,7 +92,7 @@ mod tests {
         let it = read(&[(ALLOW, " "), (INTERVAL, "")]).unwrap();
         let limits = (it.previews_hourly, it.previews_hourly_each);
         assert_eq!((limits, it.interval.as_secs()), ((20, 5), 86_400));
-        assert!(it.is_monitoring && it.is_enriching && it.model.is_none() && it.grants.is_empty());
+        assert!(it.is_monitoring && it.is_enriching && it.grants.is_empty());
     }
 
     #[test]
@@ -148,20 +105,6 @@ mod tests {
         ] {
             let error = read(&[(name, value)]).unwrap_err();
             assert!(error.message.contains(name), "{error}");
-        }
-        let error = read(&[(MODEL_ENDPOINT, "http://127.0.0.1:1")]).unwrap_err();
-        assert!(error.message.contains(MODEL_NAME), "{error}");
-    }
-
-    #[test]
-    fn a_model_is_asked_where_chats_are_completed() {
-        for endpoint in [
-            "http://h/v1",
-            "http://h/v1/",
-            "http://h/v1/chat/completions",
-        ] {
-            let it = read(&[(MODEL_ENDPOINT, endpoint), (MODEL_NAME, "m")]).unwrap();
-            assert_eq!(it.model.unwrap().url, "http://h/v1/chat/completions");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Beliefs: memories whose confidence follows the evidence.
 
+use super::opinion;
 use super::pending::refuse_foundational;
 use super::store::put_props;
 use super::{Memory, find_any, memory, memory_id, no_memory};
@@ -52,6 +53,20 @@ pub struct Evidence {
     pub strength: f64,
     /// When it was given, in milliseconds since 1970.
     pub at_ms: u64,
+}
+
+/// Memories of one call that the model compares with another.
+const ASKED_MAX: usize = 20;
+
+/// What contradicts a memory, and who said so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contradictions {
+    /// Each pair.
+    pub found: Vec<Contradiction>,
+    /// The model that was asked beside the rules.
+    pub model: Option<String>,
+    /// Why none was heard, if one is configured.
+    pub remark: Option<String>,
 }
 
 /// Two memories that contradict each other.
@@ -156,21 +171,21 @@ impl Omi {
         caller: &Caller,
         one: &str,
         other: &str,
-    ) -> Result<Option<Contradiction>> {
+    ) -> Result<Contradictions> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
-        let (one, other, pattern) = self.kernel.log().read(space, |tx| {
+        let (one, other, pattern, texts) = self.kernel.log().read(space, |tx| {
             let (a, b) = (
                 memory(tx, "memory_id_1", one)?,
                 memory(tx, "memory_id_2", other)?,
             );
             let pattern = belief::contradiction(&a.body, &b.body);
-            Ok((memory_id(&a), memory_id(&b), pattern))
+            Ok((memory_id(&a), memory_id(&b), pattern, (a.body, b.body)))
         })?;
-        let found = match pattern {
+        let by_rules = match pattern {
             Some(pattern) => Some(Contradiction {
-                one,
-                other,
+                one: one.clone(),
+                other: other.clone(),
                 pattern,
             }),
             None => {
@@ -182,8 +197,16 @@ impl Omi {
                 })
             }
         };
-        self.note_contradictions(caller, found.as_slice());
-        Ok(found)
+        let mut checked = Contradictions {
+            found: by_rules.into_iter().collect(),
+            ..Contradictions::default()
+        };
+        if checked.found.is_empty() {
+            let others = [(other, texts.1)];
+            self.ask_about(caller, (&one, &texts.0), &others, &mut checked)?;
+        }
+        self.note_contradictions(caller, &checked.found);
+        Ok(checked)
     }
 
     /// Records the contradictions found, in the background.
@@ -208,7 +231,7 @@ impl Omi {
 
     /// All contradictions: memories that contradict this one by their words, and beliefs that
     /// disagree about one piece of evidence. Each is recorded as an event.
-    pub fn contradictions(&self, caller: &Caller, of: &str) -> Result<Vec<Contradiction>> {
+    pub fn contradictions(&self, caller: &Caller, of: &str) -> Result<Contradictions> {
         caller.principal.require(Scope::Read)?;
         let content = self.kernel.log().read(&caller.principal.space, |tx| {
             Ok(memory(tx, "memory_id", of)?.body)
@@ -221,25 +244,77 @@ impl Omi {
             ..Recall::default()
         };
         let near = self.look_up(caller, &recall)?.memories;
-        let mut found: Vec<Contradiction> = near
-            .into_iter()
-            .map(|it| it.memory)
-            .filter(|it| it.id != of)
-            .filter_map(|it| {
-                belief::contradiction(&content, &it.content).map(|pattern| Contradiction {
+        let near = near.into_iter().map(|it| (it.memory, it.relevance));
+        let mut checked = Contradictions::default();
+        // The model reads only what is about the same.
+        let mut open: Vec<(String, String)> = Vec::new();
+        for (it, relevance) in near.filter(|it| it.0.id != of) {
+            match belief::contradiction(&content, &it.content) {
+                Some(pattern) => checked.found.push(Contradiction {
                     one: of.to_owned(),
                     other: it.id,
                     pattern,
-                })
-            })
-            .collect();
-        found.extend(
+                }),
+                None if relevance >= policy::TEXTS.relevance_min && open.len() < ASKED_MAX => {
+                    open.push((it.id, it.content));
+                }
+                None => {}
+            }
+        }
+        checked.found.extend(
             self.divided_beliefs(caller)?
                 .into_iter()
                 .filter(|it| it.one == of || it.other == of),
         );
-        self.note_contradictions(caller, &found);
-        Ok(found)
+        self.ask_about(caller, (of, &content), &open, &mut checked)?;
+        self.note_contradictions(caller, &checked.found);
+        Ok(checked)
+    }
+
+    /// Asks the language model, if there is one, which of the others contradict a memory. A model that does not
+    /// answer costs a remark.
+    fn ask_about(
+        &self,
+        caller: &Caller,
+        (of, content): (&str, &str),
+        others: &[(String, String)],
+        checked: &mut Contradictions,
+    ) -> Result<()> {
+        let Some(model) = self.kernel.language_model()? else {
+            return Ok(());
+        };
+        if others.is_empty() {
+            return Ok(());
+        }
+        let answer = opinion::ask(
+            self.kernel.log().random(),
+            &model,
+            content,
+            others,
+            caller.deadline,
+        );
+        match answer {
+            Ok(found) => {
+                checked.model = Some(model.model.name().to_owned());
+                for (n, why) in found {
+                    let Some((other, _)) = others.get(n) else {
+                        continue;
+                    };
+                    let known = |it: &Contradiction| it.one == *other || it.other == *other;
+                    if !checked.found.iter().any(known) {
+                        checked.found.push(Contradiction {
+                            one: of.to_owned(),
+                            other: other.clone(),
+                            pattern: why,
+                        });
+                    }
+                }
+            }
+            Err(error) => {
+                checked.remark = Some(format!("no model was heard, only rules: {}", error.message));
+            }
+        }
+        Ok(())
     }
 
     /// Beliefs that share a piece of evidence which supports one and contradicts the other.

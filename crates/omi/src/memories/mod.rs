@@ -9,11 +9,12 @@ mod details;
 mod graph;
 mod integrity;
 mod links;
+mod opinion;
 mod pending;
 mod recall;
 mod store;
 
-pub use beliefs::{BeliefUpdate, Contradiction, Evidence, EvidenceUpdate};
+pub use beliefs::{BeliefUpdate, Contradiction, Contradictions, Evidence, EvidenceUpdate};
 pub use details::{MemoryDetails, MemoryRelation};
 pub use graph::{Central, GraphEdge, MemoryGraph};
 pub(crate) use integrity::CheckedLogs;

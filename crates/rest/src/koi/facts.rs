@@ -16,11 +16,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-type Answer = Result<Value, Refusal>;
+pub(super) type Answer = Result<Value, Refusal>;
 
-/// The original's message if no model is configured.
-const NO_MODEL: &str =
-    "LLM enrichment not configured. Set LLM_ENRICHMENT_ENABLED=true and GEMINI_API_KEY.";
 /// The confidence of a statement that gives none.
 const CONFIDENCE: f64 = 0.9;
 /// The default and the largest number of listed entities.
@@ -32,7 +29,7 @@ const URIS_MAX: usize = 1_000;
 /// The original's name for a note.
 const NOTE_RID: &str = "orn:obsidian.entity:Notes/";
 
-fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
+pub(super) fn bounded(wanted: Option<i64>, (default, max): (usize, usize)) -> usize {
     wanted.map_or(default, |it| {
         usize::try_from(it.max(1)).unwrap_or(max).min(max)
     })
@@ -649,51 +646,13 @@ pub(super) fn evaluate(engine: &Engine, caller: &Caller, request: EvaluateReques
     }))
 }
 
-/// The entities to describe from pages.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "requests are checked by it, and not looked at")]
-pub(super) struct EnrichRequest {
-    entity_uri: Option<String>,
-    entity_type: Option<String>,
-    #[serde(default)]
-    limit: i64,
-}
-
-/// The entities to describe from a model's knowledge.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "requests are checked by it, and not looked at")]
-pub(super) struct DescribeRequest {
-    entity_type: Option<String>,
-    #[serde(default)]
-    limit: i64,
-    #[serde(default)]
-    regenerate_notes: bool,
-}
-
-/// Descriptions from a language model's own knowledge. Without a model the original's clients get its
-/// message; with one, that nothing is made up here.
-pub(super) fn no_descriptions(engine: &Engine, _: &Caller, _: Value) -> Answer {
-    if !engine.koi().web_abilities()?.has_model {
-        let error = Error::unavailable(NO_MODEL);
-        return Err(Refusal::new(
-            503,
-            error.hint("`process_url` needs no model"),
-        ));
-    }
-    let error = Error::unavailable("descriptions are taken from notes and pages only");
-    Err(Refusal::new(
-        501,
-        error.hint("use `process_url` and `ingest_url`, or write a note"),
-    ))
-}
-
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct RegenerateRequest {
     #[serde(default)]
-    entity_type: Option<String>,
+    pub(super) entity_type: Option<String>,
     #[serde(default)]
     #[schemars(with = "i64")]
-    limit: Option<i64>,
+    pub(super) limit: Option<i64>,
 }
 
 /// Writes notes about entities that have none. Existing notes stay as they are.

@@ -6,6 +6,7 @@
 //! route refuses keeps the form that it has everywhere.
 
 pub(crate) mod description;
+mod descriptions;
 mod facts;
 mod fields;
 mod table;

@@ -3,6 +3,7 @@
 //! A tool of the contract declares its own routes; the others are here. The router, the OpenAPI
 //! document and the tests all read [`routes`].
 
+use super::descriptions;
 use super::facts;
 use super::fields::{Field, Kind};
 use kenning_tools::TOOLS;
@@ -251,12 +252,12 @@ const OTHERS: &[Route] = &[
     Route {
         verb: Verb::Post,
         path: "/entity/enrich",
-        summary: "Describes entities by what pages say of them, with a language model",
+        summary: "Describes entities by what texts say of them, with a language model",
         tool: CHANGE,
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::EnrichRequest>,
-        answer: |engine, caller, request| api::via(engine, caller, request, facts::no_descriptions),
+        schema: api::fields::<descriptions::EnrichRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, descriptions::enrich),
     },
     Route {
         verb: Verb::Post,
@@ -265,8 +266,8 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::DescribeRequest>,
-        answer: |engine, caller, request| api::via(engine, caller, request, facts::no_descriptions),
+        schema: api::fields::<descriptions::DescribeRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, descriptions::describe),
     },
     Route {
         verb: Verb::Post,

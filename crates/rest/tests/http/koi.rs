@@ -723,3 +723,76 @@ async fn koi_a_repository_is_unregistered_by_a_route() {
     let detail = answer.json()["detail"].as_str().unwrap().to_owned();
     assert!(detail.contains("`a/b`"), "{detail}");
 }
+
+#[tokio::test]
+async fn koi_a_model_describes_entities_that_nobody_described() {
+    use kenning_testing_llm::{Reply, Scripted};
+    let said = |text: &str| Reply::Says(json!({ "description": text }).to_string());
+    let model = Scripted::saying(vec![said("Pools that the tide leaves."), said("")]);
+    let endpoint = model.url("/v1");
+    let outside = kenning_testing::Outside::of(&[
+        ("KENNING_MODEL_ENDPOINT", &endpoint),
+        ("KENNING_MODEL_NAME", "tiny"),
+    ]);
+    let fixture = kenning_testing::Fixture::in_world(Selection::default(), outside);
+    let place = Place::of(fixture, Setup::default()).await;
+    fill(&place).await;
+    let text = json!({
+        "document_rid": "web:orn:web.page:x/2", "content": "Tide Pools are left on the shore by the tide.",
+        "entities": [{ "name": "Tide Pools", "type": "Concept" }],
+    });
+    assert_eq!(ask(&place, "POST", "/ingest", &text).await.status, 200);
+    let answer = ask(
+        &place,
+        "POST",
+        "/entity/enrich",
+        &json!({ "entity_type": "Concept" }),
+    )
+    .await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let found = answer.json();
+    assert_eq!(
+        (&found["enriched"], &found["model_used"]),
+        (&json!(1), &json!("tiny")),
+        "{found}"
+    );
+    assert_eq!(
+        found["entities"][0]["description"],
+        "Pools that the tide leaves."
+    );
+    assert!(found["tokens_used"].as_u64().unwrap() > 0, "{found}");
+    let asked = model.seen()[0].body["messages"][1]["content"].to_string();
+    assert!(asked.contains("left on the shore"), "{asked}");
+    let uri = found["entities"][0]["uri"].as_str().unwrap().to_owned();
+    let entity = ask(&place, "GET", &format!("/entity/{uri}"), &Value::Null)
+        .await
+        .json();
+    assert!(
+        entity.to_string().contains("Pools that the tide leaves."),
+        "{entity}"
+    );
+    // It is described now, so nothing is asked about it again.
+    let again = ask(
+        &place,
+        "POST",
+        "/entity/enrich",
+        &json!({ "entity_uri": uri }),
+    )
+    .await
+    .json();
+    assert_eq!(again["enriched"], 0, "{again}");
+    assert_eq!(model.seen().len(), 1);
+    let none = ask(
+        &place,
+        "POST",
+        "/entity/describe",
+        &json!({ "entity_type": "Person", "limit": 1 }),
+    )
+    .await;
+    assert_eq!(none.status, 200, "{none:?}");
+    assert_eq!(
+        none.json()["skipped"][0]["reason"],
+        "the model does not know it",
+        "{none:?}"
+    );
+}

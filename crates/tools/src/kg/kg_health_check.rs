@@ -3,6 +3,7 @@
 use super::words::KgReply;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
+use kenning_engine::agents::AgentHealth;
 use kenning_engine::kg::GraphHealth;
 use kenning_engine::{LogStats, ProcessMemory, WorkflowService, timestamp};
 use schemars::JsonSchema;
@@ -213,6 +214,7 @@ impl Tool for KgHealthCheck {
         let graph = ctx.engine.kg().graph_health(ctx.caller)?;
         let log = ctx.engine.log_summary(ctx.caller)?;
         let (uptime, memory) = ctx.engine.process();
+        let agents = ctx.engine.agent_tasks().health(ctx.caller)?;
         let all = Component::ALL.into_iter();
         let checked: Vec<Component> = all
             .filter(|it| input.components.is_empty() || input.components.contains(it))
@@ -223,7 +225,7 @@ impl Tool for KgHealthCheck {
             let runs = ctx.board.metrics().calls(&RUNS);
             let (state, why) = match component {
                 Component::Workflows => workflows(&ctx.engine.workflow_service(ctx.caller)?),
-                other => examine(*other, &graph, &log, &memory, runs),
+                other => examine(*other, &graph, &log, &memory, (runs, agents)),
             };
             worst = worst.max(state);
             components.insert(component.as_str().to_owned(), state.as_str().into());
@@ -268,7 +270,7 @@ fn examine(
     graph: &GraphHealth,
     log: &LogStats,
     memory: &ProcessMemory,
-    runs: (u64, u64),
+    (runs, agents): ((u64, u64), AgentHealth),
 ) -> (State, String) {
     let faulty = log.last_verified.filter(|it| !it.is_clean);
     match component {
@@ -297,6 +299,7 @@ fn examine(
             )
         }
         Component::Agents => {
+            let (of_agents, about_agents) = examine_agents(agents);
             let (runs, failed) = runs;
             let state = match failed {
                 0 => State::Healthy,
@@ -305,8 +308,10 @@ fn examine(
                 _ => State::Healthy,
             };
             (
-                state,
-                format!("{failed} of {runs} runs of directives and tools failed since the start"),
+                state.max(of_agents),
+                format!(
+                    "{about_agents}; {failed} of {runs} runs of directives and tools failed since the start"
+                ),
             )
         }
         Component::Memory | Component::Workflows => {
@@ -322,6 +327,22 @@ fn examine(
             )
         }
     }
+}
+
+/// The last task of each agent counts, for a day: the next one that is done makes it well again.
+fn examine_agents(agents: AgentHealth) -> (State, String) {
+    let AgentHealth {
+        running,
+        ended,
+        failed,
+    } = agents;
+    let state = match failed {
+        0 => State::Healthy,
+        it if it == ended => State::Unhealthy,
+        _ => State::Degraded,
+    };
+    let about = format!("{running} agents at work; of {ended} others {failed} failed");
+    (state, about)
 }
 
 fn details(uptime: Duration, memory: ProcessMemory, log: LogStats) -> Details {

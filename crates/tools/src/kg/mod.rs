@@ -1,5 +1,7 @@
 //! The Markdown graph, its search and its vectors.
 
+mod kg_agent_list;
+mod kg_agent_spawn;
 mod kg_audit_checkpoint;
 mod kg_audit_query;
 mod kg_cache_stats;
@@ -23,6 +25,8 @@ mod kg_workflow_start;
 mod kg_workflow_status;
 pub(crate) mod words;
 
+pub use kg_agent_list::KgAgentList;
+pub use kg_agent_spawn::KgAgentSpawn;
 pub use kg_audit_checkpoint::KgAuditCheckpoint;
 pub use kg_audit_query::KgAuditQuery;
 pub use kg_cache_stats::KgCacheStats;

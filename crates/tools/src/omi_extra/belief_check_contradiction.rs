@@ -24,6 +24,8 @@ pub struct Input {
 pub struct Output {
     contradicts: bool,
     contradictions: Vec<Contradiction>,
+    /// Who compared: `rules`, or the name of the model that was asked beside them.
+    method: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -55,18 +57,20 @@ impl Tool for BeliefCheckContradiction {
                 );
             }
             Some(other) => {
-                let found =
-                    ctx.engine
-                        .omi()
-                        .check_contradiction(ctx.caller, &input.memory_id_1, other)?;
-                found.into_iter().collect()
+                ctx.engine
+                    .omi()
+                    .check_contradiction(ctx.caller, &input.memory_id_1, other)?
             }
             None => ctx
                 .engine
                 .omi()
                 .contradictions(ctx.caller, &input.memory_id_1)?,
         };
+        if let Some(remark) = &found.remark {
+            ctx.remark(remark.clone());
+        }
         let contradictions: Vec<Contradiction> = found
+            .found
             .into_iter()
             .map(|it| Contradiction {
                 memory_id_1: it.one,
@@ -77,6 +81,7 @@ impl Tool for BeliefCheckContradiction {
         Ok(Output {
             contradicts: !contradictions.is_empty(),
             contradictions,
+            method: found.model.unwrap_or_else(|| "rules".to_owned()),
         })
     }
 }

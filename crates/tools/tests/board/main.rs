@@ -11,6 +11,9 @@
     reason = "these tests look at the files themselves"
 )]
 
+mod agents;
+mod agents_model;
+mod agents_planted;
 mod answers;
 mod audit;
 mod audit_proofs;

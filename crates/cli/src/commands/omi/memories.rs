@@ -5,8 +5,8 @@ use crate::{output, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Error, Result, Unit};
 use kenning_engine::omi::{
-    Contradiction, EvidenceUpdate, MemoryDetails, MemoryType, NewMemory, Recall, RecallSort,
-    StoredMemory,
+    Contradiction, Contradictions, EvidenceUpdate, MemoryDetails, MemoryType, NewMemory, Recall,
+    RecallSort, StoredMemory,
 };
 use kenning_engine::{Mode, parse_moment, timestamp};
 use kenning_tools::omi::{MemoryResult, memory_store};
@@ -372,16 +372,20 @@ pub(super) fn belief_evidence(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8>
     Ok(0)
 }
 
+/// What was found; a remark about the model goes to standard error.
+fn heard(checked: Contradictions) -> Vec<Contradiction> {
+    if let Some(remark) = &checked.remark {
+        output::say(remark);
+    }
+    checked.found
+}
+
 pub(super) fn belief_check(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
     let (engine, caller) = (&omi.engine, &omi.caller);
     let found: Vec<Contradiction> = match (text(matches, "memory"), text(matches, "other")) {
         ("", _) => engine.omi().divided_beliefs(caller)?,
-        (memory, "") => engine.omi().contradictions(caller, memory)?,
-        (memory, other) => engine
-            .omi()
-            .check_contradiction(caller, memory, other)?
-            .into_iter()
-            .collect(),
+        (memory, "") => heard(engine.omi().contradictions(caller, memory)?),
+        (memory, other) => heard(engine.omi().check_contradiction(caller, memory, other)?),
     };
     if omi.settings.json {
         let rows = found.iter().map(|it| {

@@ -441,3 +441,99 @@ fn web_a_serving_process_looks_at_once_and_not_only_after_a_while() {
     wait_until(|| site.n_seen() == 2);
     watch.stop(Duration::from_secs(20));
 }
+
+/// A page about two people is ingested and monitored, then changes; what the graph says afterwards.
+fn changed_page(variables: &[(&str, &str)]) -> (Fixture, String) {
+    let site = Site::start();
+    let text = "Bill Baue knows Ann Lee, and Ann Lee knows the bay.";
+    site.put("/", Answer::html(page("Who", text)).with("ETag", "\"1\""));
+    let fixture = house_with(&site, variables);
+    let url = site.url("/");
+    previewed(&fixture, &url);
+    done(
+        &fixture,
+        "ingest_url",
+        json!({
+            "url": url,
+            "entities": [
+                { "name": "Bill Baue", "type": "Person" }, { "name": "Ann Lee", "type": "Person" },
+                { "name": "Old Pier", "type": "Location", "context": "where they met" },
+            ],
+            "relationships": [{ "subject": "Bill Baue", "predicate": "knows", "object": "Ann Lee" }],
+        }),
+    );
+    done(
+        &fixture,
+        "monitor_url",
+        json!({ "action": "add", "url": url }),
+    );
+    let text = "Bill Baue founded r3.0 by the Old Pier, says the page today.";
+    site.put("/", Answer::html(page("Who", text)).with("ETag", "\"2\""));
+    fixture.clock.advance(DAY_MS);
+    assert_eq!(check(&fixture).changed, [url]);
+    let events = fixture
+        .board
+        .engine()
+        .events_after(&fixture.owner(), 0, 1_000)
+        .unwrap();
+    let said = events
+        .iter()
+        .find(|it| it.json["kind"] == "WebPageStatedAgain");
+    let said = said.expect("the page was read again").json.to_string();
+    (fixture, said)
+}
+
+fn relations_of_bill(fixture: &Fixture) -> String {
+    done(
+        fixture,
+        "get_entity_neighborhood",
+        json!({ "entity_uri": "Bill Baue" }),
+    )
+    .to_string()
+}
+
+#[test]
+fn web_a_changed_page_keeps_what_it_still_names_and_loses_the_rest() {
+    let (fixture, event) = changed_page(&[]);
+    assert!(event.contains("\"model\":\"none\""), "{event}");
+    let found = relations_of_bill(&fixture);
+    assert!(
+        found.contains("r3.0") && !found.contains("Ann Lee"),
+        "{found}"
+    );
+    let pier = done(&fixture, "koi_search", json!({ "query": "Old Pier" })).to_string();
+    assert!(pier.contains("Old Pier"), "{pier}");
+    let report = fixture
+        .board
+        .engine()
+        .verify(&Space::default(), &|_| {})
+        .unwrap();
+    assert!(report.faults.is_empty(), "{report:?}");
+}
+
+#[test]
+fn web_a_changed_page_states_what_the_model_reads_in_it() {
+    use kenning_testing_llm::{Reply, Scripted};
+    let said = json!({
+        "summary": "s", "topics": [],
+        "entities": [
+            { "name": "Bill Baue", "type": "Person" }, { "name": "Harbor Watch", "type": "Organization" },
+        ],
+        "relationships": [
+            { "subject": "Bill Baue", "predicate": "affiliated_with", "object": "Harbor Watch" },
+        ],
+    });
+    let model = Scripted::saying(vec![Reply::Says(said.to_string())]);
+    let endpoint = model.url("/v1");
+    let variables = [
+        ("KENNING_MODEL_ENDPOINT", endpoint.as_str()),
+        ("KENNING_MODEL_NAME", "tiny"),
+    ];
+    let (fixture, event) = changed_page(&variables);
+    assert!(event.contains("\"model\":\"tiny\""), "{event}");
+    let found = relations_of_bill(&fixture);
+    assert!(
+        found.contains("Harbor Watch") && !found.contains("Ann Lee"),
+        "{found}"
+    );
+}

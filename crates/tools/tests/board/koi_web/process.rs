@@ -163,6 +163,7 @@ fn web_a_model_that_fails_is_not_an_empty_page() {
         &[
             ("KENNING_MODEL_ENDPOINT", &endpoint),
             ("KENNING_MODEL_NAME", "tiny"),
+            ("KENNING_MODEL_RETRIES", "0"),
         ],
     );
     previewed(&fixture, &site.url("/"));
