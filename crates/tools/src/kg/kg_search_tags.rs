@@ -83,7 +83,7 @@ impl Tool for KgSearchTags {
         let tags = tags(input.tags.value())?;
         let cached = ctx.engine.kg().graph_is_in_memory(ctx.caller)?;
         let skip = ctx.skip("data.nodes");
-        let limit = input.limit.map_or(20, Clamped::get) + skip;
+        let limit = input.limit.map_or(20, |it| it.told(ctx, "limit")) + skip;
         let found = ctx
             .engine
             .kg()

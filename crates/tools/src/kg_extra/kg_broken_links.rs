@@ -57,7 +57,7 @@ impl Tool for KgBrokenLinks {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let skip = ctx.skip("data.links");
-        let limit = input.limit.map_or(100, Clamped::get);
+        let limit = input.limit.map_or(100, |it| it.told(ctx, "limit"));
         let (links, total) = ctx
             .engine
             .kg()

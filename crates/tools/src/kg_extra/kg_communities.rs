@@ -51,8 +51,8 @@ impl Tool for KgCommunities {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let (limit, members) = (
-            input.limit.map_or(20, Clamped::get),
-            input.members.map_or(10, Clamped::get),
+            input.limit.map_or(20, |it| it.told(ctx, "limit")),
+            input.members.map_or(10, |it| it.told(ctx, "members")),
         );
         let skip = ctx.skip("data.communities");
         let (all, total) = ctx

@@ -3,7 +3,7 @@
 use crate::everything;
 use kenning_engine::ANSWER_CHARS_MAX;
 use kenning_testing::Fixture;
-use kenning_tools::{Effect, Reply, TOOLS};
+use kenning_tools::{Effect, Reply, Selection, TOOLS};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -284,4 +284,31 @@ fn reads_on(fixture: &Fixture) {
         &caller,
     );
     assert_eq!(reply.unwrap().text, whole, "a program reads it at once");
+}
+
+#[test]
+fn a_number_that_is_brought_inside_its_limits_is_named_beside_the_answer() {
+    let fixture = Fixture::without_vault(Selection::default());
+    fixture.put_document("docs/one.md", "# One\n\n#tag and [[two]].\n");
+    fixture.put_document("docs/two.md", "# Two\n");
+    fixture.call("kg_graph_generate", json!({}));
+    for (tool, arguments, remark) in [
+        (
+            "kg_query",
+            json!({ "query": "one", "limit": 0 }),
+            "`limit` is from 1 to ",
+        ),
+        (
+            "kg_list_tags",
+            json!({ "limit": 1_000_000 }),
+            "`limit` is from 1 to ",
+        ),
+        ("kg_list_tags", json!({ "limit": 5 }), ""),
+    ] {
+        let reply = fixture.call(tool, arguments);
+        assert!(!reply.is_error(), "{tool}: {}", reply.text);
+        let remarks = reply.remarks.join(" ");
+        assert!(remarks.contains(remark), "{tool}: {remarks}");
+        assert_eq!(remarks.contains("`limit`"), !remark.is_empty(), "{remarks}");
+    }
 }
