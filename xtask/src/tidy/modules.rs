@@ -27,7 +27,9 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("rest", &["guard", "server"]),
     (
         "rest",
-        &["koi", "memory", "openapi", "registry", "routes", "sse"],
+        &[
+            "koi", "log", "memory", "openapi", "registry", "routes", "sse",
+        ],
     ),
     ("sandbox", &["call", "wasm"]),
     ("search", &["index", "rank", "threads"]),

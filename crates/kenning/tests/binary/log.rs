@@ -370,11 +370,17 @@ fn backup_and_import_say_what_they_counted() {
         String::from_utf8_lossy(&done.stderr).into_owned()
     };
     let told = import("nodes.jsonl");
-    assert!(told.contains(&format!("; of the nodes {n} new")), "{told}");
+    // The copy has the same NOW.md.
+    let expected = format!(
+        "; of the nodes {} new, 1 of files that were here and stay",
+        n - 1
+    );
+    assert!(told.contains(&expected), "{told}");
     let text = exported.replace("\"one\"", "\"uno\"");
     fs::write(place.0.path().join("changed.jsonl"), text).unwrap();
     let told = import("changed.jsonl");
-    let expected = "of the nodes 1 new revisions of nodes that were here, ";
+    let expected =
+        "of the nodes 1 new revisions of nodes that were here, 1 here already, 1 of files";
     assert!(told.contains(expected), "{told}");
     let stats = place.good(&["audit", "stats"]);
     assert!(!stats.contains("verified at"), "{stats}");
