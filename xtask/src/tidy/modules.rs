@@ -23,7 +23,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("jail", &["host", "supervise"]),
     ("jail", &["spec", "system"]),
-    ("mcp", &["server", "skills"]),
+    ("mcp", &["server", "skills", "tasks"]),
     ("rest", &["guard", "server"]),
     (
         "rest",
@@ -40,6 +40,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "board",
             "declare",
             "envelope",
+            "flows",
             "kg",
             "kg_extra",
             "kiwi",
