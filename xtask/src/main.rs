@@ -62,6 +62,7 @@ const COMMANDS: &[Command] = &[
                 bench writes [--seconds N] [--callers 1,64] [--fsync-ms X] [--of rows|notes|memories]\n      \
                 [--bytes N] [--as-built]\n\
                 bench verify [--events N]\n\
+                bench sync [--events N]\n\
                 bench recall --collection DIR[,DIR] [--off-topic FILE]\n\
                 bench memory [--memories N]\n\
                 bench agents [--binary FILE] [--skip-own]\n\

@@ -21,6 +21,7 @@ mod postgres;
 mod recall;
 mod resolve;
 mod shuffle;
+mod sync;
 mod tokens;
 mod vectors;
 mod verify;
@@ -38,6 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["resolve"] => optimized(options, || resolve::run(options)),
         ["writes"] => optimized(options, || writes::run(options)),
         ["audit"] => optimized(options, || audit::run(options)),
+        ["sync"] => optimized(options, || sync::run(options)),
         ["verify"] => optimized(options, || verify::run(options)),
         // Quality does not depend on the build profile.
         ["recall"] => recall::run(options),
@@ -55,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, audit, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
+            "`bench` measures tokens, resolve, writes, audit, sync, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
         ),
     }
 }
