@@ -68,7 +68,7 @@ env_vars! {
     /// The token for that server.
     KOI_API_TOKEN = "KOI_API_TOKEN";
     /// Directories, separated by colons, whose git repositories may be registered by their paths. Without
-    /// it only repositories behind `https://` are.
+    /// it only repositories behind `https://` are, and the project that Kenning is started in.
     REPO_PATHS = "KENNING_REPO_PATHS";
     /// Hosts, separated by commas, whose repositories may be fetched although they are not of the public
     /// internet, for example `git.company.internal` or `10.0.0.5:8443`.
@@ -86,7 +86,7 @@ env_vars! {
     /// A file with the certificates (PEM) that servers of repositories are trusted by, when not the
     /// system's.
     GIT_SSL_CAINFO = "GIT_SSL_CAINFO";
-    /// After how many seconds `kenning serve` scans each repository again; `0` for never. Default: 21600.
+    /// After how many seconds `kenning serve` and `kenning mcp` scan each repository again; `0` for never. Default: 21600.
     REPO_INTERVAL = "KENNING_REPO_INTERVAL";
     /// An mbox file, a Maildir, or a folder of those, whose messages are found by `knowledge_search`. It is
     /// only read.

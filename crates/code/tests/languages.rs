@@ -483,3 +483,15 @@ fn a_text_made_to_hurt_ends_soon_and_says_what_is_missing() {
     let huge = "x = 1\n".repeat(kenning_code::TEXT_BYTES_MAX);
     assert!(read("x.py", &huge).gap.is_some());
 }
+
+#[test]
+fn a_text_of_nothing_but_functions_is_read_up_to_a_bound_and_says_so() {
+    let text = "fn a(){a()}\n".repeat(40_000);
+    let facts = read("a.rs", &text);
+    assert_eq!(facts.symbols.len(), 5_000);
+    assert!(facts.calls.len() <= 20_000, "{}", facts.calls.len());
+    assert_eq!(
+        facts.gap.as_deref(),
+        Some("only the first 5000 symbols are read")
+    );
+}
