@@ -4,7 +4,7 @@
 //! one look, and no call works by two versions of the settings. Whatever is no call looks each time.
 
 use crate::Kernel;
-use crate::files::read_text;
+use crate::file_node::read_text;
 use kenning_core::Result;
 use kenning_memory::config::{self, Config, READS_SAMPLED, Reads};
 use kenning_vault::Dir;

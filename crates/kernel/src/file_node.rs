@@ -1,7 +1,7 @@
 //! A text file that is also a node, and what its domain crate knows of it.
 
 use kenning_audit::{Draft, Passages, Tx};
-use kenning_core::{Kind, Result};
+use kenning_core::{Code, Error, Kind, Result};
 use kenning_search::passages;
 use kenning_store::{Node, Passage};
 use kenning_vault::Dir;
@@ -159,5 +159,17 @@ impl ReadFile for PlainFile {
 
     fn texts(&self) -> Option<(&str, &[Passage])> {
         Some((&self.draft.title, self.passages.as_deref()?))
+    }
+}
+
+/// The file's text; `None` when there is none.
+pub fn read_text(dir: &Dir, file: &FileNode) -> Result<Option<String>> {
+    match dir.read(&file.name, file.bytes_max) {
+        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
+            Error::conflict(format!("`{}` is not UTF-8 text", file.name))
+                .hint("convert it to UTF-8; it was left as it is")
+        }),
+        Err(error) if error.code == Code::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -14,6 +14,7 @@
 //! context have checksums beside them, which are written after the file and before the intent is
 //! done ([`crate::FileForm::written`]).
 
+pub use crate::file_node::read_text;
 use crate::journal::{self, Carried, INTENTS, Intent, Plan};
 use crate::roots::{self, Root};
 use crate::{FileNode, Forms, Kernel, ReadFile, open_conflicts};
@@ -488,18 +489,6 @@ pub fn unless_unavailable(finished: Result<()>) -> Result<()> {
             Ok(())
         }
         other => other,
-    }
-}
-
-/// The file's text; `None` when there is none.
-pub fn read_text(dir: &Dir, file: &FileNode) -> Result<Option<String>> {
-    match dir.read(&file.name, file.bytes_max) {
-        Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
-            Error::conflict(format!("`{}` is not UTF-8 text", file.name))
-                .hint("convert it to UTF-8; it was left as it is")
-        }),
-        Err(error) if error.code == Code::NotFound => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

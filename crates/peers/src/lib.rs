@@ -28,7 +28,10 @@ pub use message::{Along, Have, Request, Response};
 pub use page::{Page, PageEntry, Wanted, build};
 pub use peer::{Evidence, Peer, Policy, peer_id};
 pub use receive::{Around, Received, Refusal, receive};
-pub use wire::{MESSAGE_BYTES_MAX, pack, unpack};
+pub use wire::{pack, unpack};
+
+/// The largest message, after it is unpacked. A note of 8 MiB fits, with its history written anew.
+pub const MESSAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// The most entries of a page.
 pub const ENTRIES_MAX: usize = 1_000;

@@ -1,7 +1,7 @@
 //! Messages as bytes: JSON, compressed, with limits before anything is read.
 
 use crate::cursor::{Head, parse_log};
-use crate::{ENTRIES_MAX, Page, PageEntry};
+use crate::{ENTRIES_MAX, MESSAGE_BYTES_MAX, Page, PageEntry};
 use flate2::Compression;
 use flate2::read::{ZlibDecoder, ZlibEncoder};
 use kenning_audit::LogId;
@@ -12,9 +12,6 @@ use kenning_store::{
 use kenning_text::hex;
 use serde_json::{Value, json};
 use std::io::Read;
-
-/// The largest message, after it is unpacked. A note of 8 MiB fits, with its history written anew.
-pub const MESSAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// The most rows of one event.
 const ROWS_MAX: usize = 20_000;
