@@ -46,9 +46,15 @@ fn exchange(
         let bytes = pack(&asked.to_json())?;
         let read = Request::from_json(asked.path(), &unpack(&bytes)?)?;
         let (response, _) = answer(&there.log, &asker, RULES, read, ())?;
-        let Some(said) = twist(&asked, response.to_json())? else {
+        let Some(mut said) = twist(&asked, response.to_json())? else {
             return Ok(session.done().clone());
         };
+        // Looking for a page in an answer that has none leaves an empty one there.
+        if matches!(asked, Request::Push { .. })
+            && let Some(fields) = said.as_object_mut()
+        {
+            fields.remove("page");
+        }
         let response = Response::from_json(&unpack(&pack(&said)?)?)?;
         request = session.next(response, ())?;
         if session.done().forked.is_some() {
