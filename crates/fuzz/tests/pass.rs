@@ -86,6 +86,7 @@ passes!(
     memory_files,
     page_html,
     page_pdf,
+    code_read,
 );
 
 #[test]
