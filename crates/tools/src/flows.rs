@@ -7,6 +7,7 @@ use kenning_engine::runs::{Family, Run};
 use kenning_engine::worker::{Complaint, Worker, contained};
 use kenning_engine::{Caller, Hands, Nature, Scope};
 use serde_json::Value;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// How often it is looked which runs are due.
@@ -20,6 +21,36 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// A call goes on with its run for at most this long; then the worker does.
 const CALL_MAX: Duration = Duration::from_secs(20);
+
+thread_local! {
+    static IS_IN_ACTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// While it lives, this thread calls a tool for an action of a workflow, by whatever way the call goes on.
+struct InAction(bool);
+
+impl InAction {
+    fn begin() -> Self {
+        Self(IS_IN_ACTION.replace(true))
+    }
+}
+
+impl Drop for InAction {
+    fn drop(&mut self) {
+        IS_IN_ACTION.set(self.0);
+    }
+}
+
+/// Refuses a workflow that an action of another one starts: one that starts others may never end, and multiplies.
+pub(crate) fn check_not_in_action() -> Result<()> {
+    match IS_IN_ACTION.get() {
+        false => Ok(()),
+        true => Err(
+            Error::denied("an action of a workflow cannot start a workflow")
+                .hint("give its actions to this workflow"),
+        ),
+    }
+}
 
 impl Hands for Board {
     fn nature(&self, caller: &Caller, name: &str, arguments: &Value) -> Result<Nature> {
@@ -44,6 +75,7 @@ impl Hands for Board {
     }
 
     fn call(&self, caller: &Caller, name: &str, arguments: Value) -> Result<Value> {
+        let _action = InAction::begin();
         let tool = TOOLS.iter().copied().find(|it| it.name() == name);
         let reply = match tool.filter(|it| self.reaches(*it)) {
             Some(tool) => Some(self.call_reachable(tool, arguments, caller)),

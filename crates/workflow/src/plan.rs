@@ -1,8 +1,10 @@
 //! The cheapest sequence of actions that leads from what is true to what is wanted.
 //!
 //! The search is A*. What remains is estimated by the dearest unmet condition, at the price of the cheapest action
-//! that can meet it alone: never more than the true price, so the first plan found is a cheapest one. Prices are
-//! whole thousandths, so sums are exact and the same problem has the same plan everywhere.
+//! that can meet it alone, and by the sum over all unmet conditions where an action's price is shared by those that it
+//! can meet: neither is more than the true price, so the first plan found is a cheapest one. Prices are whole
+//! thousandths, so sums are exact and the same problem has the same plan everywhere. Of states that promise the same
+//! price the one that is nearer to the goal is looked at first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -74,6 +76,10 @@ pub struct Limits {
     pub states_max: usize,
     /// Actions of a plan.
     pub actions_max: usize,
+    /// Bytes of states that are remembered.
+    pub bytes_max: usize,
+    /// Facts and conditions that are compared, which bounds the time.
+    pub comparisons_max: usize,
 }
 
 impl Default for Limits {
@@ -81,6 +87,8 @@ impl Default for Limits {
         Self {
             states_max: 50_000,
             actions_max: 100,
+            bytes_max: 64 * 1024 * 1024,
+            comparisons_max: 100_000_000,
         }
     }
 }
@@ -244,8 +252,10 @@ struct Problem {
     start: Packed,
     wants: Vec<(usize, Wanted)>,
     steps: Vec<Step>,
-    /// For each want, the cheapest action that can meet it alone; `None` if none can.
+    /// For each want, the price of the cheapest action that can meet it alone; `None` if none can.
     cheapest: Vec<Option<u64>>,
+    /// For each want, the least share of an action's price, if the action shares it among all that it can meet.
+    shares: Vec<u64>,
 }
 
 impl Problem {
@@ -323,23 +333,35 @@ impl Problem {
                 able.map(|it| it.cost).min()
             })
             .collect();
+        let n_met = |step: &Step| wants.iter().filter(|&&want| meets(step, want)).count() as u64;
+        let share: Vec<u64> = steps.iter().map(|it| it.cost / n_met(it).max(1)).collect();
+        let shares = wants
+            .iter()
+            .map(|&want| {
+                let able = steps.iter().zip(&share).filter(|it| meets(it.0, want));
+                able.map(|it| *it.1).min().unwrap_or_default()
+            })
+            .collect();
         Self {
             start: start.into(),
             wants,
             steps,
             cheapest,
+            shares,
         }
     }
 
     /// At most what remains to be paid; `None` if the goal cannot be reached from here.
     fn estimate(&self, state: &[Code]) -> Option<u64> {
-        let mut most = 0;
-        for (&(slot, wanted), cheapest) in self.wants.iter().zip(&self.cheapest) {
+        let (mut most, mut sum) = (0, 0);
+        let prices = self.cheapest.iter().zip(&self.shares);
+        for (&(slot, wanted), (cheapest, share)) in self.wants.iter().zip(prices) {
             if !wanted.holds(state[slot]) {
                 most = most.max((*cheapest)?);
+                sum += share;
             }
         }
-        Some(most)
+        Some(most.max(sum))
     }
 
     fn is_reached(&self, state: &[Code]) -> bool {
@@ -367,9 +389,13 @@ impl Problem {
         let Some(first) = self.estimate(&self.start) else {
             return Err(Unplanned::Unreachable);
         };
-        open.push(Reverse((first, 0_usize, 0_u64)));
+        open.push(Reverse((first, Reverse(0_u64), 0_usize)));
+        // A state lies in the list and in the map, beside how it was reached and its place in the queue.
+        let bytes_of_state = 2 * size_of_val(&*self.start) + 128;
+        let comparisons_of_state = self.start.len() + self.wants.len();
         let mut n_states = 0;
-        while let Some(Reverse((_, at, cost))) = open.pop() {
+        let mut n_comparisons = 0;
+        while let Some(Reverse((_, Reverse(cost), at))) = open.pop() {
             if seen[at].is_closed || seen[at].cost != cost {
                 continue;
             }
@@ -387,13 +413,18 @@ impl Problem {
                     false => Ok((plan, n_states)),
                 };
             }
-            if n_states >= limits.states_max {
+            if n_states >= limits.states_max || states.len() * bytes_of_state >= limits.bytes_max {
                 return Err(Unplanned::TooManyStates);
             }
             for (by, step) in self.steps.iter().enumerate() {
                 let state = &states[at];
+                n_comparisons += step.needs.len() + 1;
                 if !step.needs.iter().all(|&(slot, it)| it.holds(state[slot])) {
                     continue;
+                }
+                n_comparisons += comparisons_of_state;
+                if n_comparisons >= limits.comparisons_max {
+                    return Err(Unplanned::TooManyStates);
                 }
                 let mut next = state.clone();
                 for &(slot, done) in &step.effects {
@@ -429,7 +460,7 @@ impl Problem {
                     by,
                     is_closed: false,
                 };
-                open.push(Reverse((cost + remains, number, cost)));
+                open.push(Reverse((cost + remains, Reverse(cost), number)));
             }
         }
         Err(Unplanned::Unreachable)
@@ -450,6 +481,65 @@ mod tests {
             self.0 ^= self.0 << 25;
             self.0 ^= self.0 >> 27;
             self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % n
+        }
+    }
+
+    /// Two hundred facts that are wanted, each made true by an action of its own.
+    fn independent(n: usize) -> (BTreeMap<String, Condition>, Vec<Action>) {
+        let name = |at: usize| format!("g{at}");
+        let yes = || Fact::Bool(true);
+        let wants = (0..n).map(|at| (name(at), Condition::Is(yes()))).collect();
+        let actions = (0..n).map(|at| Action {
+            name: format!("a{at}"),
+            cost: 1.0,
+            effects: [(name(at), Effect::Set(yes()))].into(),
+            ..Action::default()
+        });
+        (wants, actions.collect())
+    }
+
+    #[test]
+    fn facts_that_do_not_depend_on_each_other_are_planned_one_after_another() {
+        let (wants, actions) = independent(90);
+        let plan = find_plan(&Facts::new(), &wants, &actions, Limits::default()).unwrap();
+        assert_eq!(plan.actions.len(), 90);
+        assert_eq!(plan.n_states, 91);
+        let (wants, actions) = independent(200);
+        let found = find_plan(&Facts::new(), &wants, &actions, Limits::default());
+        assert_eq!(found, Err(Unplanned::TooLong));
+    }
+
+    #[test]
+    fn a_search_without_end_ends_at_its_limits_of_memory_and_time() {
+        // Counters that may be raised in any order, towards a sum that no action raises alone.
+        let wants = (0..60)
+            .map(|at| (format!("c{at}"), Condition::AtLeast(9.0)))
+            .collect();
+        let actions: Vec<Action> = (0..60)
+            .map(|at| Action {
+                name: format!("up{at}"),
+                cost: 1.0,
+                effects: [(format!("c{at}"), Effect::Add(1.0))].into(),
+                ..Action::default()
+            })
+            .collect();
+        let least = Limits::default();
+        for limits in [
+            Limits {
+                bytes_max: 1_000_000,
+                ..least
+            },
+            Limits {
+                comparisons_max: 1_000_000,
+                ..least
+            },
+            Limits {
+                states_max: 500,
+                ..least
+            },
+        ] {
+            let found = find_plan(&Facts::new(), &wants, &actions, limits);
+            assert_eq!(found, Err(Unplanned::TooManyStates), "{limits:?}");
         }
     }
 
@@ -586,6 +676,7 @@ mod tests {
         let limits = Limits {
             states_max: 100,
             actions_max: 10,
+            ..Limits::default()
         };
         let found = find_plan(&Facts::new(), &wants, std::slice::from_ref(&count), limits);
         assert_eq!(found, Err(Unplanned::TooManyStates));

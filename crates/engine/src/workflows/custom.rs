@@ -75,13 +75,7 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
     match work.run.current_step.as_str() {
         "plan" => plan(work, &problem),
         "report" => Ok(Next::End(Ending {
-            summary: {
-                let made = work.run.artifacts.iter().filter_map(Value::as_str);
-                format!(
-                    "The goal was reached by: {}",
-                    made.collect::<Vec<_>>().join(", ")
-                )
-            },
+            summary: summary(work),
             quality: work.kept("confidence").as_f64(),
             ..Ending::of(Outcome::Completed)
         })),
@@ -89,6 +83,27 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
             let action = problem.actions.iter().find(|it| it.name == name);
             let action = action.ok_or_else(|| unknown(work))?;
             act(work, &problem, action)
+        }
+    }
+}
+
+/// What was done, and what people have to do before the goal is reached.
+fn summary(work: &Work<'_>) -> String {
+    let left = work.kept("forPeople").as_array().cloned();
+    let left = left.unwrap_or_default();
+    let listed = |is_left: bool| {
+        let all = work.run.artifacts.iter();
+        let some = all.filter(|it| left.contains(it) == is_left);
+        let names: Vec<&str> = some.filter_map(Value::as_str).collect();
+        names.join(", ")
+    };
+    match (listed(false), listed(true)) {
+        (done, left) if left.is_empty() => format!("The goal was reached by: {done}"),
+        (done, left) if done.is_empty() => {
+            format!("The goal is reached once people have done: {left}")
+        }
+        (done, left) => {
+            format!("Done: {done}. The goal is reached once people have done: {left}")
         }
     }
 }
@@ -226,6 +241,12 @@ fn act(work: &Work<'_>, problem: &Problem, action: &Action) -> Result<Next> {
     };
     apply(&mut facts, action);
     let mut keep = work.kept_with("facts", documents::facts_json(&facts));
+    if outcome == StepOutcome::Pending {
+        let mut left = work.kept("forPeople").as_array().cloned();
+        let left = left.get_or_insert_default();
+        left.push(action.name.as_str().into());
+        keep["forPeople"] = left.clone().into();
+    }
     keep["at"] = at.into();
     let place = usize::try_from(at).unwrap_or(usize::MAX);
     let next = plan.get(place).and_then(Value::as_str).unwrap_or("report");

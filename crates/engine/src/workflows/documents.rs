@@ -29,23 +29,33 @@ pub(super) fn follow_files(work: &Work<'_>, path: &str) -> Result<()> {
     let has_project = kernel.project().is_named() && kernel.project().space() == space;
     if has_project && !path.starts_with("vault:") {
         let folder = match plain(path) {
-            "" => "docs",
+            "" if path.trim().is_empty() => "docs",
+            "" => ".",
             path if is_document(path) => match path.rsplit_once('/') {
                 Some((folder, _)) => folder.split('/').next().unwrap_or(folder),
                 None => ".",
             },
             path => path,
         };
-        let what = Generate {
-            docs_path: folder.to_owned(),
-            incremental: true,
-            ..Generate::default()
+        let generate = |folder: &str| {
+            let what = Generate {
+                docs_path: folder.to_owned(),
+                incremental: true,
+                ..Generate::default()
+            };
+            kg.generate_graph(caller, &what).map(drop)
         };
-        match kg.generate_graph(caller, &what) {
-            Ok(_) => return Ok(()),
-            // Somebody with nothing but a vault has no folder of documents.
-            Err(error) if plain(path).is_empty() && has_vault && error.code == Code::NotFound => {}
-            Err(error) => return Err(error),
+        let is_missing =
+            |done: &Result<()>| matches!(done, Err(error) if error.code == Code::NotFound);
+        let mut done = generate(folder);
+        let is_unnamed = path.trim().is_empty();
+        if is_unnamed && is_missing(&done) && !has_vault {
+            // Without a folder of documents the whole project is looked at.
+            done = generate(".");
+        }
+        // Somebody with nothing but a vault has no folder of documents.
+        if !(is_unnamed && is_missing(&done) && has_vault) {
+            return done;
         }
     }
     if has_vault {

@@ -1,8 +1,8 @@
 //! The project that Kenning was started in: its code is read without being asked, so that questions about it have
 //! an answer on the first day.
 //!
-//! Only a git work tree is read, never a home directory or what is above one, and not more than a bounded
-//! number of files. `code.project: off` in config.yaml turns it off.
+//! Only a git work tree with its own repository is read, or one that the repository knows as linked; never a home
+//! directory or what is above one, and not more than a bounded number of files. `code.project: off` in config.yaml turns it off.
 
 use super::source::Source;
 use super::{NewRepository, Places, Registered, ScanResult, record};
@@ -27,10 +27,44 @@ impl Places {
     pub(super) fn project_root(&self) -> Option<PathBuf> {
         let root = resolved(self.project.as_ref()?)?;
         let home = self.home.as_ref().and_then(|it| resolved(it));
-        let is_home = home.is_some_and(|home| home.starts_with(&root));
-        let is_tree = || Dir::open(&root).is_ok_and(|it| it.exists(".git").unwrap_or(false));
-        (root.parent().is_some() && !is_home && is_tree()).then_some(root)
+        let is_home = |dir: &Path| home.as_ref().is_some_and(|home| home.starts_with(dir));
+        let repository = own_repository(&root)?;
+        let is_free = root.parent().is_some() && !is_home(&root) && !is_home(repository.parent()?);
+        is_free.then_some(root)
     }
+}
+
+/// The repository of a work tree: its own, or the one that made this work tree and knows it. A file `.git` that
+/// somebody put there, or objects that are borrowed, would lead to what belongs to another project.
+fn own_repository(root: &Path) -> Option<PathBuf> {
+    let dir = Dir::open(root).ok()?;
+    let repository = match dir.metadata(".git").ok()?.is_dir {
+        true => root.join(".git"),
+        false => {
+            let git = linked_directory(root, &dir)?;
+            let back = Dir::open(&git)
+                .ok()?
+                .read("gitdir", POINTER_BYTES_MAX)
+                .ok()?;
+            let back = PathBuf::from(String::from_utf8(back).ok()?.trim());
+            let is_known = resolved(git.join(back).parent()?)? == root;
+            let all = git
+                .parent()
+                .filter(|it| is_known && it.ends_with("worktrees"))?;
+            all.parent()?.to_owned()
+        }
+    };
+    let borrows = Dir::open(&repository)
+        .ok()?
+        .exists("objects/info/alternates");
+    (!borrows.ok()?).then_some(repository)
+}
+
+/// Where the file `.git` of a linked work tree leads.
+fn linked_directory(root: &Path, dir: &Dir) -> Option<PathBuf> {
+    let pointer = dir.read(".git", POINTER_BYTES_MAX).ok()?;
+    let pointer = String::from_utf8(pointer).ok()?;
+    resolved(&root.join(pointer.trim().strip_prefix("gitdir: ")?))
 }
 
 /// Changes when a commit is made or another is checked out.
@@ -38,12 +72,7 @@ fn head_stamp(root: &Path) -> Option<String> {
     let dir = Dir::open(root).ok()?;
     let git = match dir.metadata(".git").ok()?.is_dir {
         true => dir.subdir(".git").ok()?,
-        false => {
-            let pointer = dir.read(".git", POINTER_BYTES_MAX).ok()?;
-            let pointer = String::from_utf8(pointer).ok()?;
-            let path = pointer.trim().strip_prefix("gitdir: ")?;
-            Dir::open(&root.join(path)).ok()?
-        }
+        false => Dir::open(&linked_directory(root, &dir)?).ok()?,
     };
     let stamps = ["HEAD", "logs/HEAD"].map(|it| git.stamp(it).ok());
     Some(format!("{stamps:?}"))

@@ -121,6 +121,7 @@ impl Tool for KgWorkflowStart {
                 "Invalid workflow type: {word}. Valid types: {words}"
             ))
         })?;
+        flows::check_not_in_action()?;
         let run = ctx
             .engine
             .start_workflow(ctx.caller, kind, input.input.unwrap_or_default())?;

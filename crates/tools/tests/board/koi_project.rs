@@ -245,3 +245,40 @@ fn koi_repos_a_home_directory_is_never_a_project() {
         assert_eq!(status(&again)["active_repos"], n_repos, "{place:?}");
     }
 }
+
+/// A file `.git` leads wherever it says, and `alternates` to the objects of others; neither makes their code that of
+/// this project. A work tree that the repository itself made is one.
+#[test]
+fn koi_repos_a_project_does_not_lead_into_another_repository() {
+    let other = tempfile::tempdir().unwrap();
+    let other = Repo(other.path().to_owned());
+    other.git(&["init", "--quiet", "--initial-branch=main"]);
+    other.put("secret.py", "def secret():\n    pass\n");
+    other.commit();
+    let n_repos = |prepare: &dyn Fn(&Fixture)| {
+        let fixture = Fixture::new();
+        fs::create_dir_all(fixture.project()).unwrap();
+        prepare(&fixture);
+        scanned_by_itself(&fixture);
+        status(&fixture)["active_repos"].as_u64().unwrap()
+    };
+    let git = other.0.join(".git");
+    let pointed = n_repos(&|fixture| {
+        let pointer = format!("gitdir: {}\n", git.display());
+        fs::write(fixture.project().join(".git"), pointer).unwrap();
+    });
+    assert_eq!(pointed, 0);
+    let borrowed = n_repos(&|fixture| {
+        let repo = project(fixture);
+        let objects = git.join("objects");
+        let alternates = repo.0.join(".git/objects/info/alternates");
+        fs::write(alternates, format!("{}\n", objects.display())).unwrap();
+    });
+    assert_eq!(borrowed, 0);
+    let linked = n_repos(&|fixture| {
+        let tree = fixture.project();
+        fs::remove_dir_all(&tree).unwrap();
+        other.git(&["worktree", "add", "--quiet", tree.to_str().unwrap()]);
+    });
+    assert_eq!(linked, 1);
+}

@@ -318,3 +318,17 @@ fn health_tells_of_workflows() {
         "5 of 5 workflows failed, 0 are under way"
     );
 }
+
+#[test]
+fn a_project_without_a_folder_of_documents_is_looked_at_whole() {
+    let fixture = Fixture::new();
+    fixture.put_document("spec.md", super::SPEC);
+    for input in [
+        json!({}),
+        json!({ "docPath": "." }),
+        json!({ "docPath": "./" }),
+    ] {
+        let done = start(&fixture, "analysis", input.clone());
+        assert_eq!(done["outcome"], "completed", "{input}: {done:#}");
+    }
+}

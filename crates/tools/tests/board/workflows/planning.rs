@@ -210,3 +210,53 @@ fn a_program_that_perhaps_ran_is_not_run_again_until_somebody_says_so() {
         assert_eq!(answer.is_null(), !again, "{answer}");
     }
 }
+
+#[test]
+fn an_action_cannot_start_a_workflow_by_way_of_another_tool() {
+    let fixture = Fixture::new();
+    let inner = json!({
+        "workflowId": "custom",
+        "input": { "goal": { "b": true }, "actions": [{ "name": "b", "effects": { "b": true } }] },
+    });
+    let done = start(
+        &fixture,
+        "custom",
+        json!({
+            "goal": { "a": true },
+            "actions": [{
+                "name": "nest", "effects": { "a": true }, "tool": "execute",
+                "arguments": {
+                    "item_type": "tool", "action": "run", "item_id": "kg_workflow_start", "parameters": inner,
+                },
+            }],
+        }),
+    );
+    assert_eq!(done["outcome"], "failed", "{done:#}");
+    let error = done["error"].as_str().unwrap();
+    assert!(error.contains("cannot start a workflow"), "{error}");
+    let all = ask(&fixture, "kg_workflow_list", json!({}));
+    assert_eq!(all["data"]["summary"]["total"], 1);
+}
+
+#[test]
+fn what_is_left_to_people_is_not_called_done() {
+    let fixture = Fixture::new();
+    let done = start(
+        &fixture,
+        "custom",
+        json!({
+            "goal": { "told": true },
+            "actions": [
+                { "name": "count", "effects": { "counted": true }, "tool": "kg_stats" },
+                { "name": "phone", "needs": { "counted": true }, "effects": { "told": true } },
+            ],
+        }),
+    );
+    assert_eq!(done["outcome"], "completed", "{done:#}");
+    let found = ask(&fixture, "kg_trajectory_list", json!({}));
+    let text = found.to_string();
+    assert!(
+        text.contains("Done: count. The goal is reached once people have done: phone"),
+        "{found:#}"
+    );
+}
