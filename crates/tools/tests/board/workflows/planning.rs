@@ -247,7 +247,7 @@ fn what_is_left_to_people_is_not_called_done() {
         json!({
             "goal": { "told": true },
             "actions": [
-                { "name": "count", "effects": { "counted": true }, "tool": "kg_stats" },
+                { "name": "count", "effects": { "counted": true }, "tool": "kg_health" },
                 { "name": "phone", "needs": { "counted": true }, "effects": { "told": true } },
             ],
         }),
