@@ -208,6 +208,10 @@ fn first_of_name(sources: &[Source]) -> Edges {
     let mut all = Edges::new();
     for (file, source) in (0..).zip(sources) {
         for call in &source.facts.calls {
+            // What is passed on is no call, for either of them.
+            if call.is_value {
+                continue;
+            }
             let found = last_name(&call.callee).and_then(|it| first.get(it));
             let Some((to, kind)) = found.and_then(|it| place(sources, *it)) else {
                 continue;
