@@ -65,7 +65,7 @@ const COMMANDS: &[Command] = &[
                 bench sync [--events N]\n\
                 bench recall --collection DIR[,DIR] [--off-topic FILE]\n\
                 bench memory [--memories N]\n\
-                bench agents [--binary FILE] [--skip-own]\n\
+                bench agents [--binary FILE] [--own no]\n\
                 bench graph [--files N] [--tree DIR]\n\
                 bench cypher [--nodes N] [--repeat N] [--limit-ms N]\n\
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \

@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask bench agents` has each agent look at a small repository with planted faults
 //! (testing/agents/planted.txt), and says how many it found and how many finds are false; then at the example
-//! vault and at this repository. `--skip-own` leaves the last one out. The real program runs; no model is asked.
+//! vault and at this repository. `--own no` leaves the last one out. The real program runs; no model is asked.
 
 use super::fixture;
 use crate::options::Options;
@@ -41,7 +41,7 @@ const SEEKERS: [(&str, &str, &[&str]); 4] = [
 ];
 
 pub(super) fn run(options: &Options) -> Result<()> {
-    options.only(&["binary", "skip-own"])?;
+    options.only(&["binary", "own"])?;
     let binary: PathBuf = match options.text("binary") {
         Some(binary) => binary.into(),
         None => std::env::current_exe()?.with_file_name("kenning"),
@@ -53,7 +53,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     );
     let is_good = planted(&binary)?;
     example(&binary)?;
-    if !options.has("skip-own") {
+    if options.text("own") != Some("no") {
         own(&binary)?;
     }
     ensure!(

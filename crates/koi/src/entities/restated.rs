@@ -1,6 +1,6 @@
-//! What a document states after it has changed.
+//! What a document states beside, or in place of, what it stated before.
 
-use super::said::{Settled, SettledThing, put_said, said_by};
+use super::said::{Settled, SettledRelation, SettledThing, put_said, said_by};
 use kenning_audit::Tx;
 use kenning_core::Result;
 use kenning_entities::names::normalized;
@@ -19,6 +19,35 @@ impl Settled {
         let gone: HashSet<String> = gone.into_iter().map(|it| it.uri).collect();
         self.relations
             .retain(|it| !gone.contains(&it.subject) && !gone.contains(&it.object));
+    }
+
+    /// Adds what the same source stated before. A mention counts once, however often it is sent.
+    pub(super) fn add(&mut self, before: Self) {
+        for thing in before.things {
+            match self.things.iter_mut().find(|it| it.uri == thing.uri) {
+                None => self.things.push(thing),
+                Some(it) => {
+                    it.n_mentions = it.n_mentions.max(thing.n_mentions);
+                    if it.description.is_empty() {
+                        it.description = thing.description;
+                    }
+                    for alias in thing.aliases {
+                        if !it.aliases.contains(&alias) {
+                            it.aliases.push(alias);
+                        }
+                    }
+                }
+            }
+        }
+        for relation in before.relations {
+            let is_same = |it: &SettledRelation| {
+                (&it.subject, &it.predicate, &it.object)
+                    == (&relation.subject, &relation.predicate, &relation.object)
+            };
+            if !self.relations.iter().any(is_same) {
+                self.relations.push(relation);
+            }
+        }
     }
 
     /// How many entities and relationships it has.

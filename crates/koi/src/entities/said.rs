@@ -252,35 +252,6 @@ impl Settled {
         }
     }
 
-    /// Adds what the same source stated before. A mention counts once, however often it is sent.
-    pub(super) fn add(&mut self, before: Self) {
-        for thing in before.things {
-            match self.things.iter_mut().find(|it| it.uri == thing.uri) {
-                None => self.things.push(thing),
-                Some(it) => {
-                    it.n_mentions = it.n_mentions.max(thing.n_mentions);
-                    if it.description.is_empty() {
-                        it.description = thing.description;
-                    }
-                    for alias in thing.aliases {
-                        if !it.aliases.contains(&alias) {
-                            it.aliases.push(alias);
-                        }
-                    }
-                }
-            }
-        }
-        for relation in before.relations {
-            let is_same = |it: &SettledRelation| {
-                (&it.subject, &it.predicate, &it.object)
-                    == (&relation.subject, &relation.predicate, &relation.object)
-            };
-            if !self.relations.iter().any(is_same) {
-                self.relations.push(relation);
-            }
-        }
-    }
-
     /// The document that mentions the entities.
     pub(super) fn document(&self) -> Option<NodeId> {
         self.document.as_ref()?.parse().ok()

@@ -9,9 +9,11 @@
 
 mod edit;
 mod keys;
+mod model;
 mod text;
 
 pub use keys::{Form, KEYS, Key};
+pub use model::LanguageModel;
 pub use text::Text;
 
 use crate::topology::Thresholds;
@@ -89,23 +91,6 @@ pub struct Embedding {
     pub endpoint: Option<Text>,
     /// The key for it.
     pub api_key: Option<Text>,
-}
-
-/// A language model. Without a provider there is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LanguageModel {
-    /// `openai`, `anthropic` or `ollama`.
-    pub provider: Option<String>,
-    /// The URL of the service, if not the provider's own.
-    pub endpoint: Option<Text>,
-    /// Which model.
-    pub name: Option<Text>,
-    /// The key for it.
-    pub api_key: Option<Text>,
-    /// How long one answer may take.
-    pub timeout_seconds: u64,
-    /// How many tokens one run may use.
-    pub tokens_max: u64,
 }
 
 /// A provider of vectors.
@@ -468,19 +453,6 @@ impl Reader<'_> {
             dimensions: self.size("embedding.dimensions"),
             endpoint: self.text("embedding.endpoint"),
             api_key: self.text("embedding.api_key"),
-        }
-    }
-
-    fn model(&self) -> LanguageModel {
-        let provider = self.value("model.provider");
-        let provider = provider.as_str().filter(|it| *it != "none");
-        LanguageModel {
-            provider: provider.map(ToOwned::to_owned),
-            endpoint: self.text("model.endpoint"),
-            name: self.text("model.name"),
-            api_key: self.text("model.api_key"),
-            timeout_seconds: self.count("model.timeout_seconds"),
-            tokens_max: self.count("model.tokens_max"),
         }
     }
 

@@ -13,14 +13,14 @@ use std::borrow::Cow;
 /// The tool.
 pub struct KgAgentList;
 
-/// List agents and their status.
+/// List agents.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Filter by agent type
+    /// Only these
     #[serde(rename = "type")]
     kind: Option<Kind>,
-    /// Filter by status
+    /// Only these
     status: Option<Status>,
 }
 

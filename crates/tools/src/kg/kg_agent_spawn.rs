@@ -15,8 +15,7 @@ use std::time::Duration;
 /// The tool.
 pub struct KgAgentSpawn;
 
-/// Spawn a specialized agent to perform a task on documents and code; it only reads, and its report is
-/// kept.
+/// Spawn an agent to look at documents and code and report.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("required" = ["type", "task"]))]
@@ -24,7 +23,7 @@ pub struct Input {
     /// Agent type
     #[serde(default, rename = "type")]
     kind: KindWord,
-    /// Custom agent name
+    /// Its name
     name: Option<String>,
     /// In any words
     #[serde(default)]
