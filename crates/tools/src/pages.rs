@@ -149,7 +149,7 @@ pub(crate) fn add_to_schema(effect: Effect, schema: &mut Value) {
     }
     if let Some(properties) = schema["properties"].as_object_mut() {
         let field = json!({
-            "type": "string", "description": "From an answer that was cut",
+            "type": "string", "description": "Of a cut answer",
         });
         properties.entry(CURSOR).or_insert(field);
     }

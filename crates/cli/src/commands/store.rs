@@ -123,7 +123,13 @@ pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches
 }
 
 /// The files of a store in the data directory.
-const STORE_FILES: [&str; 4] = ["kenning.db", "kenning.db-wal", "kenning.db-shm", "node.key"];
+const STORE_FILES: [&str; 5] = [
+    "kenning.db",
+    "kenning.db-wal",
+    "kenning.db-shm",
+    "node.key",
+    "verified.json",
+];
 
 /// Restores. If that fails, the files of the store and the directories that it made are removed, so
 /// that it can be tried again.

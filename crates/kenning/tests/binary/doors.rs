@@ -106,6 +106,7 @@ fn alike(value: Value) -> Value {
                 "did" | "timestamp" | "created_at" | "backup_id" | "checksum" | "file_size"
                 | "base_path_hash" | "executionTime" | "projectRoot" | "lastModified"
                 | "lastUpdated" | "lastGenerated" | "memory" | "uptime" | "pid"
+                | "agentId" | "taskId" | "report" | "duration"
                 // Only a server scans repositories by the clock, and keeps documents in memory.
                 | "componentDetails" | "running" | "cached" => (name, "…".into()),
                 _ => (name, alike(value)),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgAuditCheckpoint;
 
-/// Create a checkpoint in the audit chain: a signed state for verification and sync recovery.
+/// Create a signed checkpoint of the audit chain.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

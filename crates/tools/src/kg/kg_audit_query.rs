@@ -13,8 +13,7 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KgAuditQuery;
 
-/// Query the audit log for events with filtering by type, time range, and limit. Returns events from the
-/// deterministic append-only log, oldest first.
+/// Query the signed audit log for events, oldest first.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Input {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgCacheStats;
 
-/// Get statistics about the shadow cache including hit rates, entry counts, and size information.
+/// Statistics of the shadow cache: hit rate, entries, size.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}

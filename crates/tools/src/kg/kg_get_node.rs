@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KgGetNode;
 
-/// Retrieve a specific node from the knowledge graph by its unique ID or file path.
+/// Retrieve a node of the knowledge graph by its ID or file path.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -21,10 +21,10 @@ pub struct Input {
     /// Documentation directory relative to project root (default "docs")
     #[serde(rename = "docsPath")]
     pub docs_path: Option<String>,
-    /// Force regeneration even if the graph appears up to date
+    /// Even if it is up to date
     #[serde(default)]
     pub force: bool,
-    /// Perform incremental update instead of full regeneration
+    /// Only what changed
     #[serde(default)]
     pub incremental: bool,
 }

@@ -12,21 +12,20 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgGraphQuery;
 
-/// Query the knowledge graph for nodes and relationships. Supports full-text search across titles and
-/// content with optional type filtering.
+/// Query the knowledge graph for nodes and relationships by full text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("required" = ["query"]))]
 pub struct Input {
-    /// Search query string to match against node titles and content
+    /// Search query string
     #[serde(default)]
     pub query: Required,
-    /// Filter by node type
+    /// Node type
     #[serde(rename = "type")]
     pub doc_type: Option<TypeWord>,
-    /// Maximum number of results (default 10)
+    /// Default 10
     pub limit: Option<Clamped<1, 100>>,
-    /// Include related nodes (outgoing and incoming links)
+    /// Include links both ways
     #[serde(default, rename = "includeRelations")]
     pub include_relations: bool,
     /// Also find nodes of these kinds: memory, entity, item, page …

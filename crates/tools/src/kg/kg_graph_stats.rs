@@ -16,12 +16,11 @@ pub struct KgGraphStats;
 /// The version of these statistics.
 const VERSION: &str = "1.0.0";
 
-/// Get comprehensive statistics about the knowledge graph including node counts, edge counts, and
-/// distribution by type and status.
+/// Count nodes and edges of the knowledge graph, by type and status.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Include detailed breakdown by type, status, and connectivity metrics
+    /// With connectivity metrics
     #[serde(default)]
     pub detailed: bool,
 }

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgHealth;
 
-/// Check health status of knowledge graph components. Quick health check for database, cache, and tool
-/// registry.
+/// Quick health check of database, cache and tools.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}

@@ -14,8 +14,7 @@ use std::time::Duration;
 /// The tool.
 pub struct KgHealthCheck;
 
-/// Check the health status of the knowledge graph server with detailed diagnostics about all server
-/// components.
+/// Check the health of the server's components in detail.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

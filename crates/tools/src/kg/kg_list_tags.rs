@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgListTags;
 
-/// Get a list of all tags used in the knowledge graph with their usage counts.
+/// List all tags of the knowledge graph with their counts.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Maximum tags to return (default 100)
+    /// Default 100
     pub limit: Option<Clamped<1, 1_000>>,
 }
 

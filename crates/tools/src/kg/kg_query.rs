@@ -10,20 +10,20 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgQuery;
 
-/// Query the knowledge graph for nodes matching criteria. Supports filtering by type, status, and tags.
+/// Query the knowledge graph for nodes by type, status and tag.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Search query string
     pub query: Option<String>,
-    /// Filter by node type
+    /// Node type
     #[serde(rename = "type")]
     pub doc_type: Option<TypeWord>,
-    /// Filter by node status
+    /// Node status
     pub status: Option<StatusWord>,
     /// Filter by tag
     pub tag: Option<String>,
-    /// Maximum results to return (default 50)
+    /// Default 50
     pub limit: Option<Clamped<1, 1_000>>,
     /// Include full content in results
     #[serde(default, rename = "includeContent")]

@@ -10,21 +10,20 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgSearchNodes;
 
-/// Search for nodes in the knowledge graph by content, metadata, type, or status. Supports full-text
-/// search with filtering options.
+/// Search for nodes of the knowledge graph by content, type or status.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("required" = ["query"]))]
 pub struct Input {
-    /// Search query to match against node content and titles
+    /// Search query
     #[serde(default)]
     pub query: Required,
-    /// Filter by node type
+    /// Node type
     #[serde(rename = "type")]
     pub doc_type: Option<TypeWord>,
-    /// Filter by node status
+    /// Node status
     pub status: Option<StatusWord>,
-    /// Maximum number of results (default 20)
+    /// Default 20
     pub limit: Option<Clamped<1, 100>>,
 }
 

@@ -13,19 +13,19 @@ pub struct KgSearchTags;
 const TAGS_REQUIRED: &str = "Tags parameter is required and must be a non-empty array of strings";
 const TAG_REQUIRED: &str = "At least one valid tag string is required";
 
-/// Search for nodes by tags. Can require all tags to match or any tag to match.
+/// Search for nodes by tags, all or any of them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("required" = ["tags"]))]
 pub struct Input {
-    /// Array of tags to search for
+    /// Tags
     #[serde(default)]
     #[schemars(schema_with = "list_of_texts")]
     pub tags: Required,
-    /// Whether nodes must have ALL of the tags; otherwise ANY
+    /// All tags must match
     #[serde(default, rename = "matchAll")]
     pub match_all: bool,
-    /// Maximum number of results (default 20)
+    /// Default 20
     pub limit: Option<Clamped<1, 100>>,
 }
 

@@ -11,8 +11,7 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KgStats;
 
-/// Get comprehensive statistics about the knowledge graph including node counts, edge counts, and
-/// distribution metrics.
+/// Count nodes and edges of the knowledge graph.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}

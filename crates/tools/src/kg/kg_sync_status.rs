@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The tool.
 pub struct KgSyncStatus;
 
-/// Check the syndication status of the audit chain across peers: connections, sync history, errors.
+/// Check the sync of the audit chain with peers: connections, history, errors.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Input {

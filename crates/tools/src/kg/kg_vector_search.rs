@@ -11,13 +11,12 @@ use serde_json::{Map, Value};
 /// The tool.
 pub struct KgVectorSearch;
 
-/// Perform semantic vector search on the knowledge graph; `hybrid` combines vector similarity with keyword
-/// matching.
+/// Perform semantic vector search on the knowledge graph.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(extend("required" = ["query"]))]
 pub struct Input {
-    /// Search query string, converted to an embedding vector
+    /// Search query string
     #[serde(default)]
     #[schemars(with = "String")]
     pub query: Value,
@@ -25,7 +24,7 @@ pub struct Input {
     #[serde(default)]
     #[schemars(schema_with = "k_schema")]
     pub k: Option<f64>,
-    /// Filter by node type
+    /// Node type
     #[serde(default)]
     #[schemars(schema_with = "type_schema")]
     pub r#type: Option<String>,

@@ -31,18 +31,16 @@ pub struct Input {
     /// Relationships
     #[serde(default)]
     relationships: Option<Vec<Relation>>,
-    /// Entities that are one, as `merge_proposals` of an answer names them; also for a page that is ingested
+    /// Entities that are one: see `merge_proposals`
     #[serde(default)]
     merge: Option<Vec<Merge>>,
 }
 
-/// Two names or URIs of one entity.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[schemars(inline)]
+#[allow(missing_docs, reason = "the fields speak for themselves")]
 pub struct Merge {
-    /// Who becomes the other one
     pub from: String,
-    /// Who stays
     pub into: String,
 }
 
