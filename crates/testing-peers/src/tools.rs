@@ -312,7 +312,7 @@ impl World {
     }
 
     fn check(&self) -> Result<()> {
-        let mut first: Option<(Vec<(String, Value)>, BTreeSet<String>)> = None;
+        let mut first: Option<(Answers, BTreeSet<String>)> = None;
         for (n, program) in self.programs.iter().enumerate() {
             let shown = shown(program)?;
             let report = program.kernel.log().read(&space(), |tx| {
@@ -537,8 +537,11 @@ fn publish(program: &Program, draw: &SeededRandom) -> Result<()> {
     Ok(())
 }
 
+/// What was asked, and what was answered.
+type Answers = Vec<(String, Value)>;
+
 /// What the tools answer, without what depends on whoever asked before.
-fn shown(program: &Program) -> Result<Vec<(String, Value)>> {
+fn shown(program: &Program) -> Result<Answers> {
     let mut all = Vec::new();
     let mut ask = |tool: &str, input: Value| -> Result<()> {
         let answer = match program.call(tool, input.clone()) {
