@@ -56,7 +56,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     let caller = owner(settings);
     if engine.koi().awaits_project(&caller)? {
         output::remark(
-            "reading the code of this project first (`code.project: off` in config.yaml leaves that)",
+            "reading this project's last commit first (`code.project: off` in config.yaml leaves that)",
         );
         let bar = progress::bar("reading");
         let waiting = progress::watched(caller.clone(), &bar);

@@ -99,6 +99,7 @@ fn said(result: &Value) -> Value {
 fn alike(value: Value) -> Value {
     match value {
         Value::String(text) if is_made_id(&text) => "mem_…".into(),
+        Value::String(text) if text.starts_with("agent-") => "agent-…".into(),
         Value::Array(items) => items.into_iter().map(alike).collect(),
         Value::Object(fields) => fields
             .into_iter()
@@ -106,7 +107,7 @@ fn alike(value: Value) -> Value {
                 "did" | "timestamp" | "created_at" | "backup_id" | "checksum" | "file_size"
                 | "base_path_hash" | "executionTime" | "projectRoot" | "lastModified"
                 | "lastUpdated" | "lastGenerated" | "memory" | "uptime" | "pid"
-                | "agentId" | "taskId" | "report" | "duration"
+                | "agentId" | "taskId" | "report" | "duration" | "lastActivity"
                 // Only a server scans repositories by the clock, and keeps documents in memory.
                 | "componentDetails" | "running" | "cached" => (name, "…".into()),
                 _ => (name, alike(value)),

@@ -22,6 +22,9 @@ pub(super) const BYTES_MAX: u64 = 200 << 20;
 /// The largest file that says where the repository of a work tree is.
 const POINTER_BYTES_MAX: u64 = 4_096;
 
+/// The largest list of packed references that is read.
+const PACKED_BYTES_MAX: u64 = 4 << 20;
+
 impl Places {
     /// The project's real directory, if it is a git work tree and neither a home directory nor above one.
     pub(super) fn project_root(&self) -> Option<PathBuf> {
@@ -67,6 +70,30 @@ fn linked_directory(root: &Path, dir: &Dir) -> Option<PathBuf> {
     resolved(&root.join(pointer.trim().strip_prefix("gitdir: ")?))
 }
 
+/// The commit that is checked out, as far as files of the repository say it plainly.
+fn head_commit(root: &Path) -> Option<String> {
+    let repository = own_repository(root)?;
+    let dir = Dir::open(root).ok()?;
+    let git = match dir.metadata(".git").ok()?.is_dir {
+        true => repository.clone(),
+        false => linked_directory(root, &dir)?,
+    };
+    let read = |dir: &Path, name: &str| {
+        let text = Dir::open(dir).ok()?.read(name, PACKED_BYTES_MAX).ok()?;
+        String::from_utf8(text).ok()
+    };
+    let head = read(&git, "HEAD")?;
+    let Some(name) = head.trim().strip_prefix("ref: ") else {
+        return Some(head.trim().to_owned());
+    };
+    if let Some(commit) = read(&repository, name) {
+        return Some(commit.trim().to_owned());
+    }
+    let packed = read(&repository, "packed-refs")?;
+    let mut lines = packed.lines().filter_map(|line| line.split_once(' '));
+    lines.find_map(|(commit, of)| (of == name).then(|| commit.to_owned()))
+}
+
 /// Changes when a commit is made or another is checked out.
 fn head_stamp(root: &Path) -> Option<String> {
     let dir = Dir::open(root).ok()?;
@@ -91,20 +118,24 @@ impl Koi {
         self.repositories.places.project_root()
     }
 
-    /// Whether the project's code is read without being asked, and has not been read to the end yet.
+    /// Whether the project's code is read without being asked, and what is in the store is not that of the commit
+    /// that is checked out.
     pub fn awaits_project(&self, caller: &Caller) -> Result<bool> {
         let Some(root) = self.project_root() else {
             return Ok(false);
         };
+        let head = head_commit(&root);
         let url = Source::Local(root).shown();
         let space = &caller.principal.space;
         if *space != *self.kernel.project().space() || !self.can_scan_repositories() {
             return Ok(false);
         }
         let all = self.kernel.log().read(space, record::all)?;
-        Ok(all
-            .iter()
-            .all(|it| it.url != url || it.scanned_ms.is_none()))
+        let is_read = |it: &record::Repository| {
+            it.scanned_ms.is_some()
+                && (it.branch.is_some() || head.as_ref().is_none_or(|head| it.is_scanned(head)))
+        };
+        Ok(!all.iter().any(|it| it.url == url && is_read(it)))
     }
 
     /// Reads the project's code and waits for it, if it is read without being asked.

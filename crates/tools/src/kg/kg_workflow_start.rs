@@ -48,7 +48,7 @@ pub struct Started {
 }
 
 /// What is shown of what the steps left.
-const SHOWN: [&str; 9] = [
+const SHOWN: [&str; 10] = [
     "completeness",
     "documents",
     "brokenLinks",
@@ -58,6 +58,7 @@ const SHOWN: [&str; 9] = [
     "missing",
     "plan",
     "facts",
+    "forPeople",
 ];
 
 impl From<Run> for Started {

@@ -160,6 +160,8 @@ fn calls(name: &str) -> Vec<Value> {
         "belief_evidence" => all(json!({ "belief_id": "b" })),
         "belief_check_contradiction" => all(json!({ "memory_id_1": "m" })),
         "daily_append" => all(json!({ "content": "x".repeat(100_000) })),
+        "kg_agent_spawn" => all(json!({ "type": "analyst", "task": "everything that is wrong" })),
+        "kg_agent_list" => all(json!({})),
         "kg_workflow_start" => all(json!({ "workflowId": "analysis" })),
         "kg_workflow_status" => all(json!({ "includeMetrics": true, "includeConfig": true })),
         "kg_workflow_list" => all(json!({ "limit": 1000 })),

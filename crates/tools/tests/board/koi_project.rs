@@ -282,3 +282,27 @@ fn koi_repos_a_project_does_not_lead_into_another_repository() {
     });
     assert_eq!(linked, 1);
 }
+
+/// Whoever asks at the command line is answered from the commit that is there, wherever its name is kept.
+#[test]
+fn koi_repos_a_new_commit_is_awaited() {
+    let fixture = Fixture::new();
+    let repo = project(&fixture);
+    let owner = fixture.owner();
+    let awaits = || fixture.board.engine().koi().awaits_project(&owner).unwrap();
+    let scan = || drop(fixture.board.engine().koi().scan_project(&owner).unwrap());
+    assert!(awaits());
+    scan();
+    assert!(!awaits());
+    repo.put("b.py", "def two():\n    one()\n");
+    repo.commit();
+    assert!(awaits());
+    scan();
+    assert!(!awaits());
+    repo.git(&["pack-refs", "--all"]);
+    assert!(!awaits());
+    repo.git(&["checkout", "--quiet", "--detach", "HEAD~1"]);
+    assert!(awaits());
+    scan();
+    assert!(!awaits());
+}
