@@ -93,6 +93,9 @@ impl Done {
         let took = before.elapsed();
         self.slowest = self.slowest.max(took);
         self.n_slow += usize::from(took > CALL_MAX);
+        if took > CALL_MAX {
+            println!("after {:.2} s: {answer:?}", took.as_secs_f64());
+        }
         match answer {
             Answer::Acknowledged => return true,
             Answer::Refused(said) if said.starts_with("503:") => {
