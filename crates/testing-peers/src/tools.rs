@@ -528,9 +528,9 @@ fn publish(program: &Program, draw: &SeededRandom) -> Result<()> {
         let reply = program.board.call("execute", input, &program.caller());
         let reply = reply.ok_or_else(|| wrong("no tool `execute`"))?;
         let answer = reply.to_json().to_string();
-        // Another node owns it, or has published this version.
-        let is_expected = ["owned by", "already", "exists", "published"];
-        if reply.is_error() && !is_expected.iter().any(|it| answer.contains(it)) {
+        // Another node owns it, or has published this version: which of them was first depends on what has arrived.
+        let is_expected = ["belongs to", "already", "published"];
+        if reply.is_error() && !is_expected.iter().any(|text| answer.contains(text)) {
             return Err(wrong(format!("`{action}`: {answer}")));
         }
     }
