@@ -229,11 +229,10 @@ impl Board {
         let permitted = self
             .permit(tool, &arguments, caller)
             .and_then(|()| input::check_depth(&arguments))
-            .and_then(|()| pages::taken(tool.effect(), &mut arguments))
-            .and_then(|cursor| Ok((cursor, self.agent_of(tool, caller)?)));
+            .and_then(|()| pages::taken(tool.effect(), &mut arguments));
         let reply = match permitted {
             Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),
-            Ok((cursor, agent)) => {
+            Ok(cursor) => {
                 let call = Call {
                     engine: &self.engine,
                     caller,
@@ -243,11 +242,12 @@ impl Board {
                     cursor,
                     windows: RefCell::default(),
                 };
-                let work = || {
-                    let work = || tool.call(&call, arguments);
-                    self.engine
-                        .patiently(caller.waited, || on_behalf_of(agent, work))
+                // Whoever has a token is looked up by name first: that wait is part of the call's.
+                let work = || match self.agent_of(tool, caller) {
+                    Ok(agent) => on_behalf_of(agent, || tool.call(&call, arguments)),
+                    Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),
                 };
+                let work = || self.engine.patiently(caller.waited, work);
                 let done = catch_unwind(AssertUnwindSafe(work));
                 done.unwrap_or_else(|panic| {
                     let text = panic.downcast_ref::<String>().cloned();
