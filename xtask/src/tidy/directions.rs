@@ -95,6 +95,11 @@ const CRATES: &[(&str, May)] = &[
     ),
     // So that every question to a language model has one budget and one way out.
     ("kenning-llm", Only(&["kenning-core", "kenning-egress"])),
+    // So that what goes over the wire of KOI-net follows from the message alone.
+    (
+        "kenning-federation",
+        Only(&["kenning-text", "kenning-core"]),
+    ),
     // So that an exchange between nodes can be simulated without a network, files or a clock.
     (
         "kenning-peers",
