@@ -3,7 +3,7 @@
 use crate::guard::{self, Guard};
 use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
-use crate::{answer, body, log, openapi, peers, registry, sse};
+use crate::{answer, body, federation, log, openapi, peers, registry, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -86,6 +86,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events).post(peers::receive))
         .route("/sync", post(peers::receive))
+        .merge(federation::routes())
         .merge(log::routes())
         .merge(koi::routes(has_koi_health))
         .merge(memory::routes())
@@ -115,6 +116,7 @@ async fn front() -> &'static str {
      GET  /log            its size, kinds, newest checkpoint and last verification\n\
      GET  /log/checkpoints its signed checkpoints; /log/proof/{event} proves that an event is in it\n\
      POST /sync, /events  messages of other nodes, signed by their keys\n\
+     POST /koi-net/…      messages of nodes of KOI-net, signed by their keys\n\
      GET  /log/checkpoint the newest checkpoint as a signed note, for witnesses\n\
      /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
      /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
@@ -170,10 +172,19 @@ async fn metrics(
 ) -> Response<Body> {
     let mut text = board.metrics().to_text() + &board.slots().counts().to_text();
     let caller = Caller::new(who).after(waited);
-    let state = tokio::task::spawn_blocking(move || board.engine().log_summary(&caller)).await;
+    let state = tokio::task::spawn_blocking(move || {
+        let engine = board.engine();
+        let log = engine.log_summary(&caller)?;
+        let federation = match engine.koi().is_federated()? {
+            true => federation::metrics(&engine.koi().federation_status(&caller)?),
+            false => String::new(),
+        };
+        Ok::<_, Error>((log, federation))
+    });
     // A token that may not read the log still sees the counters.
-    if let Ok(Ok(log)) = state {
+    if let Ok(Ok((log, federation))) = state.await {
         text += &log::metrics(&log);
+        text += &federation;
     }
     let mut response = Response::new(Body::from(text));
     let text = header::HeaderValue::from_static("text/plain; version=0.0.4");

@@ -224,6 +224,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-search",
             "kenning-embed",
             "kenning-graph",
+            "kenning-federation",
             "kenning-entities",
             "kenning-items",
             "kenning-code",
