@@ -412,6 +412,7 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
     (
         "kenning-tools",
         &[
+            "kenning-federation",
             "kenning-audit",
             "kenning-egress",
             "kenning-items",

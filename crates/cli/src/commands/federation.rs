@@ -89,6 +89,12 @@ pub(crate) fn command() -> Command {
             Command::new("approve")
                 .about("Approve a node that introduced itself, and what it subscribes to")
                 .arg(node().required(true))
+                .arg(
+                    Arg::new("grant-address")
+                        .long("grant-address")
+                        .action(ArgAction::SetTrue)
+                        .help("The address that it names may be in a private network; `federation peers` shows it"),
+                )
                 .arg(shares())
                 .arg(accepts()),
         )
@@ -170,7 +176,11 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
             Ok(0)
         }
         Some(("approve", matches)) => {
-            let rid = koi.approve_node(&caller, &named(matches), change(matches))?;
+            let change = PeerPolicyChange {
+                grants_address: matches.get_flag("grant-address"),
+                ..change(matches)
+            };
+            let rid = koi.approve_node(&caller, &named(matches), change)?;
             output::say(&format!("approved {rid}"));
             Ok(0)
         }
@@ -222,6 +232,7 @@ fn change(matches: &ArgMatches) -> PeerPolicyChange {
     PeerPolicyChange {
         shares: list(matches, "provides"),
         accepts: list(matches, "accepts"),
+        grants_address: false,
     }
 }
 

@@ -262,6 +262,8 @@ impl Koi {
                 // A profile with the same contents is the same to others.
                 if (&before.base_url, &before.provides) == (&row.base_url, &row.provides) {
                     row.profile_ms = before.profile_ms;
+                } else {
+                    row.profile_ms = row.profile_ms.max(before.profile_ms + 1);
                 }
                 if before.provides != row.provides {
                     records::publish_anew(tx)?;

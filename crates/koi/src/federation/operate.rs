@@ -40,6 +40,8 @@ pub struct PeerPolicyChange {
     pub shares: Option<Vec<String>>,
     /// Types that are taken from it; an empty list for none.
     pub accepts: Option<Vec<String>>,
+    /// Whether the address that it names may be in a private network.
+    pub grants_address: bool,
 }
 
 impl Koi {
@@ -196,10 +198,14 @@ impl Koi {
                     .get(&**tx, &peer.rid)?
                     .ok_or_else(|| no_such_peer(&peer.rid))?;
                 (row.is_approved, row.cut_off) = (true, None);
+                row.is_granted |= change.grants_address && row.base_url.is_some();
                 row.shares = shares.or(row.shares);
                 row.accepts = change.accepts.or(row.accepts);
                 PEERS.set(tx, &row.rid, &row)?;
-                let data = json!({ "node": row.rid, "shares": row.shares, "accepts": row.accepts });
+                let data = json!({
+                    "node": row.rid, "baseUrl": row.base_url, "granted": row.is_granted,
+                    "shares": row.shares, "accepts": row.accepts,
+                });
                 tx.record("FederationApproved", data)?;
                 settle_proposals(tx, &own, &row)?;
                 backlog(tx, &own, &row, shared_with(&own.row, &row))?;

@@ -15,7 +15,7 @@ use kenning_audit::{Change, Tx};
 use kenning_core::{Kind, NodeId, Result};
 use kenning_federation::manifest::hash_of;
 use kenning_federation::rid::is_type_named;
-use kenning_federation::{EventType, Json, Manifest, Rid};
+use kenning_federation::{EventType, Json, Manifest, Rid, time};
 use kenning_kernel::{Caller, Principal};
 use kenning_store::{EdgeFilter, Node, NodeFilter, ReadTx, When};
 use kenning_text::hex::sha256;
@@ -297,6 +297,12 @@ fn put(
         earlier.extend(before.as_ref().map(|it| it.bundle.sha256_hash.clone()));
         let n_old = earlier.len().saturating_sub(EARLIER_MAX);
         earlier.drain(..n_old);
+        // Two contents with one time would be two histories.
+        let last = before
+            .as_ref()
+            .and_then(|it| time::read(&it.bundle.timestamp))
+            .and_then(|it| u64::try_from(it / 1_000).ok());
+        let now_ms = last.map_or(now_ms, |it| now_ms.max(it + 1));
         let manifest = Manifest::of(&rid, &wanted.contents, now_ms)?;
         let row = PublishedRow {
             kind: wanted.kind.clone(),

@@ -166,9 +166,9 @@ fn output(engine: &Engine, caller: &Caller) -> Result<Output> {
             core_endpoints: vec![
                 "/koi-net/events/broadcast",
                 "/koi-net/events/poll",
-                "/koi-net/rids/fetch",
                 "/koi-net/manifests/fetch",
                 "/koi-net/bundles/fetch",
+                "/koi-net/rids/fetch",
             ],
             extensions: vec![
                 "/koi-net/handshake",
