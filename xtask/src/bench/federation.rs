@@ -34,13 +34,17 @@ impl Carrier for Memory {
         body: Option<&str>,
     ) -> kenning_core::Result<Carried> {
         let nodes = self.nodes.borrow();
-        let node = nodes.iter().find(|it| it.0 == to.base_url).map(|it| it.1.clone());
+        let node = nodes
+            .iter()
+            .find(|it| it.0 == to.base_url)
+            .map(|it| it.1.clone());
         drop(nodes);
         let (Some(node), Some(body)) = (node, body) else {
             return Err(Error::unavailable("nobody answers"));
         };
         let answered = node.answer_federation(self, path, body.as_bytes(), false);
-        self.n_bytes.set(self.n_bytes.get() + body.len() + answered.body.len());
+        self.n_bytes
+            .set(self.n_bytes.get() + body.len() + answered.body.len());
         self.n_messages.set(self.n_messages.get() + 1);
         Ok(Carried {
             status: answered.status,
@@ -62,7 +66,9 @@ fn node(memory: &Memory, name: &str, secret: u8) -> Result<(Fixture, String, Str
             base_url: Some(url.clone()),
             provides: Some(vec!["Practice".to_owned()]),
             strict: None,
-            key_pem: Some(format!("-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n")),
+            key_pem: Some(format!(
+                "-----BEGIN PRIVATE KEY-----\n{der}\n-----END PRIVATE KEY-----\n"
+            )),
         },
     )?;
     memory.nodes.borrow_mut().push((url.clone(), koi));
@@ -81,7 +87,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
             json!({ "name": name, "type": "Practice", "description": super::fixture::words(n as u64, 120) })
         })
         .collect();
-    let import = EntityImport { name: "bench".to_owned(), exports: vec![json!({ "entities": rows })] };
+    let import = EntityImport {
+        name: "bench".to_owned(),
+        exports: vec![json!({ "entities": rows })],
+    };
     let (there, here) = (full.board.engine().koi(), empty.board.engine().koi());
     there.import_entities(&full.owner(), &import)?;
     let connect = |url: &str, rid: &str| Connect {
@@ -92,7 +101,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let before = Instant::now();
     there.connect_node(&full.owner(), &memory, connect(&empty_url, &empty_rid))?;
     there.federate_now(&full.owner(), &memory)?;
-    println!("federation: {n_bundles} bundles made ready in {:.1} s", before.elapsed().as_secs_f64());
+    println!(
+        "federation: {n_bundles} bundles made ready in {:.1} s",
+        before.elapsed().as_secs_f64()
+    );
     memory.n_bytes.set(0);
     memory.n_messages.set(0);
     let before = Instant::now();
@@ -108,7 +120,13 @@ pub(super) fn run(options: &Options) -> Result<()> {
     here.federate_now(&empty.owner(), &memory)?;
     let taken = before.elapsed().as_secs_f64();
     let n_known = here.federation_status(&empty.owner())?.peers[0].n_known;
-    println!("federation: taken into the graph in {taken:.1} s, {:.0} bundles/s", n_bundles as f64 / taken);
-    ensure!(n_known == n_bundles, "{n_known} of {n_bundles} bundles arrived");
+    println!(
+        "federation: taken into the graph in {taken:.1} s, {:.0} bundles/s",
+        n_bundles as f64 / taken
+    );
+    ensure!(
+        n_known == n_bundles,
+        "{n_known} of {n_bundles} bundles arrived"
+    );
     Ok(())
 }

@@ -132,7 +132,7 @@ pub(crate) fn command() -> Command {
                 .about("Remove everything that a node stated, and take nothing more from it")
                 .arg(node().required(true)),
         )
-        .subcommand(Command::new("sync").about("Do what is due with every node now, as a server does by itself"))
+        .subcommand(Command::new("sync").about("Poll, compare and deliver now, as a server does by itself"))
         .subcommand(
             Command::new("rotate")
                 .about("Replace this node's key; the old one signs the new one, and the RID changes with it"),

@@ -374,7 +374,7 @@ impl Koi {
         Ok(n_sent)
     }
 
-    /// Does what is due with every peer now.
+    /// Does everything with every peer now, due or not: polls, compares, and sends what waits.
     ///
     /// # Errors
     /// Denied without the scope `admin`; those of the store.
@@ -384,6 +384,14 @@ impl Koi {
         carrier: &dyn Carrier,
     ) -> Result<Vec<(String, Error)>> {
         self.operator(caller)?;
+        self.kernel.log().write(&self.federated_space(), |tx| {
+            for peer in PEERS.keys(&**tx)? {
+                note_status(tx, &peer, |it| {
+                    (it.next_ms, it.polled_ms, it.caught_up_ms) = (0, 0, 0);
+                })?;
+            }
+            Ok(())
+        })?;
         let mut faults = Vec::new();
         self.federation_turn(carrier, &|_| Ok(true), &mut faults)?;
         Ok(faults)

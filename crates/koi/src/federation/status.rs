@@ -271,7 +271,11 @@ impl Koi {
                         remote_rid: rid,
                         name: row.name,
                         kind: row.kind,
-                        relation: if is_same { SAME_AS.to_owned() } else { row.relation },
+                        relation: if is_same {
+                            SAME_AS.to_owned()
+                        } else {
+                            row.relation
+                        },
                         local_uri: row.uri,
                         confidence: if is_same { 1_000 } else { row.confidence },
                         received: timestamp(row.at_ms),

@@ -27,7 +27,10 @@ fn pem(n: u64) -> String {
         0x6b, 0x02, 0x01, 0x01, 0x04, 0x20,
     ];
     der.extend(secret(n));
-    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der))
+    format!(
+        "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
+        STANDARD.encode(der)
+    )
 }
 
 fn secret(n: u64) -> [u8; 32] {
@@ -57,17 +60,30 @@ impl Carrier for Net {
         if self.down.borrow().contains(&to.base_url) || loses() {
             return Err(lost());
         }
-        let node = self.nodes.borrow().get(&to.base_url).cloned().ok_or_else(lost)?;
+        let node = self
+            .nodes
+            .borrow()
+            .get(&to.base_url)
+            .cloned()
+            .ok_or_else(lost)?;
         let Some(body) = body else {
-            return Ok(Carried { status: 404, body: Vec::new() });
+            return Ok(Carried {
+                status: 404,
+                body: Vec::new(),
+            });
         };
-        self.carried.borrow_mut().push(format!("{} {path} {body}", to.base_url));
+        self.carried
+            .borrow_mut()
+            .push(format!("{} {path} {body}", to.base_url));
         let answered = node.answer_federation(self, path, body.as_bytes(), false);
         // The message arrived; only the answer is lost.
         if loses() {
             return Err(lost());
         }
-        Ok(Carried { status: answered.status, body: answered.body.into_bytes() })
+        Ok(Carried {
+            status: answered.status,
+            body: answered.body.into_bytes(),
+        })
     }
 }
 
@@ -104,12 +120,16 @@ impl Node {
             rid: Some(other.rid.clone()),
             ..Connect::default()
         };
-        self.koi().connect_node(&self.fixture.owner(), net, connect).unwrap();
+        self.koi()
+            .connect_node(&self.fixture.owner(), net, connect)
+            .unwrap();
     }
 
     fn turn(&self, net: &Net) {
         self.fixture.clock.advance(1_000);
-        self.koi().federate_now(&self.fixture.owner(), net).unwrap();
+        let mut faults = Vec::new();
+        let turned = self.koi().federation_turn(net, &|_| Ok(true), &mut faults);
+        turned.unwrap();
     }
 
     fn note(&self, path: &str, text: &str) {
@@ -119,7 +139,9 @@ impl Node {
     /// The names of all entities of a type.
     fn names(&self, kind: &str) -> Vec<String> {
         let koi = self.koi();
-        let all = koi.entities(&self.fixture.owner(), Some(kind), 1_000, 0).unwrap();
+        let all = koi
+            .entities(&self.fixture.owner(), Some(kind), 1_000, 0)
+            .unwrap();
         let mut names: Vec<String> = all.into_iter().map(|it| it.name).collect();
         names.sort();
         names
@@ -142,31 +164,72 @@ fn settle(net: &Net, nodes: &[&Node]) {
 #[test]
 fn what_one_node_provides_is_known_by_the_other_and_forgotten_with_it() {
     let net = Net::default();
-    let (one, two) = (Node::new(&net, 1, &["Practice", "Bioregion"]), Node::new(&net, 2, &[]));
-    one.note("Practices/Herring Count.md", "---\nbioregion: \"[[Bioregions/Salish Sea]]\"\nsteward: \"[[People/Bill Baue]]\"\n---\n");
-    one.note("Bioregions/Salish Sea.md", "---\n\"@type\": bkc:Bioregion\n---\n");
+    let (one, two) = (
+        Node::new(&net, 1, &["Practice", "Bioregion"]),
+        Node::new(&net, 2, &[]),
+    );
+    one.note(
+        "Practices/Herring Count.md",
+        "---\nbioregion: \"[[Bioregions/Salish Sea]]\"\nsteward: \"[[People/Bill Baue]]\"\n---\n",
+    );
+    one.note(
+        "Bioregions/Salish Sea.md",
+        "---\n\"@type\": bkc:Bioregion\n---\n",
+    );
     one.connect(&net, &two);
     two.connect(&net, &one);
     settle(&net, &[&one, &two]);
     assert_eq!(two.names("Practice"), ["Herring Count"]);
     assert_eq!(two.names("Bioregion"), ["Salish Sea"]);
     // Nobody named Person, so no person went over, not even as the other end of a relation.
-    assert!(net.carried.borrow().iter().all(|it| !it.contains("Bill Baue")), "a name leaked");
-    let there = two.koi().cross_references(&two.fixture.owner(), None, 10).unwrap();
-    assert!(there.iter().all(|it| it.relation == "unresolved" && it.peer == one.rid), "{there:?}");
+    assert!(
+        net.carried
+            .borrow()
+            .iter()
+            .all(|it| !it.contains("Bill Baue")),
+        "a name leaked"
+    );
+    let there = two
+        .koi()
+        .cross_references(&two.fixture.owner(), None, 10)
+        .unwrap();
+    assert!(
+        there
+            .iter()
+            .all(|it| it.relation == "unresolved" && it.peer == one.rid),
+        "{there:?}"
+    );
     // What is ours stays ours, and is the same thing.
-    two.note("Practices/Herring Count.md", "---\naliases: [roe count]\n---\n");
-    one.note("Practices/Herring Count.md", "---\naliases: [spawn survey]\n---\n");
+    two.note(
+        "Practices/Herring Count.md",
+        "---\naliases: [roe count]\n---\n",
+    );
+    one.note(
+        "Practices/Herring Count.md",
+        "---\naliases: [spawn survey]\n---\n",
+    );
     settle(&net, &[&one, &two]);
-    let there = two.koi().cross_references(&two.fixture.owner(), None, 10).unwrap();
+    let there = two
+        .koi()
+        .cross_references(&two.fixture.owner(), None, 10)
+        .unwrap();
     let herring = there.iter().find(|it| it.name == "Herring Count").unwrap();
     assert_eq!(herring.relation, "same_as");
     std::fs::remove_file(one.fixture.vault().join("Practices/Herring Count.md")).unwrap();
     std::fs::remove_file(one.fixture.vault().join("Bioregions/Salish Sea.md")).unwrap();
     settle(&net, &[&one, &two]);
-    assert_eq!(two.names("Practice"), ["Herring Count"], "it has a note of its own");
+    assert_eq!(
+        two.names("Practice"),
+        ["Herring Count"],
+        "it has a note of its own"
+    );
     assert_eq!(two.names("Bioregion"), Vec::<String>::new());
-    assert_eq!(two.koi().cross_references(&two.fixture.owner(), None, 10).unwrap(), []);
+    assert_eq!(
+        two.koi()
+            .cross_references(&two.fixture.owner(), None, 10)
+            .unwrap(),
+        []
+    );
     let status = two.status();
     assert_eq!(status["status"], "healthy", "{status}");
     assert_eq!(status["event_queue_size"], 0, "{status}");
@@ -187,7 +250,10 @@ fn a_node_that_was_away_catches_up_and_a_whole_peer_can_be_retracted() {
     settle(&net, &[&one, &two]);
     net.down.borrow_mut().push(two.url.clone());
     for n in 0..30 {
-        one.note(&format!("Practices/Practice number {n}.md"), "---\n\"@type\": bkc:Practice\n---\n");
+        one.note(
+            &format!("Practices/Practice number {n}.md"),
+            "---\n\"@type\": bkc:Practice\n---\n",
+        );
     }
     one.turn(&net);
     let waiting = one.status();
@@ -200,31 +266,58 @@ fn a_node_that_was_away_catches_up_and_a_whole_peer_can_be_retracted() {
     }
     assert_eq!(two.names("Practice").len(), 30);
     assert_eq!(one.status()["event_queue_size"], 0);
-    let n_retracted = two.koi().retract_node(&two.fixture.owner(), "node1").unwrap();
+    let n_retracted = two
+        .koi()
+        .retract_node(&two.fixture.owner(), "node1")
+        .unwrap();
     assert_eq!(n_retracted, 30);
     assert_eq!(two.names("Practice").len(), 0);
     settle(&net, &[&one, &two]);
-    assert_eq!(two.names("Practice").len(), 0, "it does not come back by itself");
+    assert_eq!(
+        two.names("Practice").len(),
+        0,
+        "it does not come back by itself"
+    );
 }
 
 #[test]
 fn a_stranger_gets_nothing_until_the_operator_approves_it() {
     let net = Net::default();
-    let (one, two) = (Node::new(&net, 1, &["Practice"]), Node::new(&net, 2, &["Practice"]));
-    one.note("Practices/Herring Count.md", "---\n\"@type\": bkc:Practice\n---\n");
-    two.note("Practices/Camas Garden.md", "---\n\"@type\": bkc:Practice\n---\n");
+    let (one, two) = (
+        Node::new(&net, 1, &["Practice"]),
+        Node::new(&net, 2, &["Practice"]),
+    );
+    one.note(
+        "Practices/Herring Count.md",
+        "---\n\"@type\": bkc:Practice\n---\n",
+    );
+    two.note(
+        "Practices/Camas Garden.md",
+        "---\n\"@type\": bkc:Practice\n---\n",
+    );
     two.connect(&net, &one);
     settle(&net, &[&one, &two]);
     assert_eq!(two.names("Practice"), ["Camas Garden"]);
     assert_eq!(one.names("Practice"), ["Herring Count"]);
     assert_eq!(one.status()["peers"][0]["state"], "waiting");
-    one.koi().approve_node(&one.fixture.owner(), "node2", PeerPolicyChange::default()).unwrap();
+    one.koi()
+        .approve_node(&one.fixture.owner(), "node2", PeerPolicyChange::default())
+        .unwrap();
     settle(&net, &[&one, &two]);
     assert_eq!(two.names("Practice"), ["Camas Garden", "Herring Count"]);
-    let change = PeerPolicyChange { shares: Some(Vec::new()), ..PeerPolicyChange::default() };
-    one.koi().change_peer_policy(&one.fixture.owner(), "node2", change).unwrap();
+    let change = PeerPolicyChange {
+        shares: Some(Vec::new()),
+        ..PeerPolicyChange::default()
+    };
+    one.koi()
+        .change_peer_policy(&one.fixture.owner(), "node2", change)
+        .unwrap();
     settle(&net, &[&one, &two]);
-    assert_eq!(two.names("Practice"), ["Camas Garden"], "it is asked to forget");
+    assert_eq!(
+        two.names("Practice"),
+        ["Camas Garden"],
+        "it is asked to forget"
+    );
 }
 
 /// A node that the test speaks for.
@@ -248,12 +341,23 @@ impl Foreign {
             kenning_did: None,
             successor_of: None,
         };
-        Self { key, rid, profile, n_sent: std::cell::Cell::new(0) }
+        Self {
+            key,
+            rid,
+            profile,
+            n_sent: std::cell::Cell::new(0),
+        }
     }
 
     fn seal(&self, payload: &Payload, target: &str) -> String {
         self.n_sent.set(self.n_sent.get() + 1);
-        seal(&payload.to_json(), &self.rid, target, &self.key, &[self.n_sent.get(); 32])
+        seal(
+            &payload.to_json(),
+            &self.rid,
+            target,
+            &self.key,
+            &[self.n_sent.get(); 32],
+        )
     }
 
     fn hello(&self) -> Vec<Event> {
@@ -263,12 +367,18 @@ impl Foreign {
     }
 
     fn tell(&self, to: &Node, events: Vec<Event>) -> (u16, String) {
-        post(to, "/events/broadcast", &self.seal(&Payload::Events(events), &to.rid))
+        post(
+            to,
+            "/events/broadcast",
+            &self.seal(&Payload::Events(events), &to.rid),
+        )
     }
 }
 
 fn post(to: &Node, path: &str, body: &str) -> (u16, String) {
-    let answer = to.koi().answer_federation(&Net::default(), path, body.as_bytes(), false);
+    let answer = to
+        .koi()
+        .answer_federation(&Net::default(), path, body.as_bytes(), false);
     (answer.status, answer.body)
 }
 
@@ -280,7 +390,10 @@ fn practice(name: &str, contents: Value, ms: u64) -> Event {
 }
 
 fn refused(error: &str) -> (u16, String) {
-    (400, format!("{{\"type\":\"error_response\",\"error\":\"{error}\"}}"))
+    (
+        400,
+        format!("{{\"type\":\"error_response\",\"error\":\"{error}\"}}"),
+    )
 }
 
 #[test]
@@ -289,20 +402,41 @@ fn messages_that_are_not_what_they_say_are_refused_in_the_words_of_the_network()
     let one = Node::new(&net, 1, &["Practice"]);
     let peer = Foreign::new("rusty", 900);
     let poll = Payload::Query(Query::PollEvents { limit: 0 });
-    assert_eq!(post(&one, "/events/poll", &peer.seal(&poll, &one.rid)), refused("unknown_node"));
+    assert_eq!(
+        post(&one, "/events/poll", &peer.seal(&poll, &one.rid)),
+        refused("unknown_node")
+    );
     let mut liar = Foreign::new("rusty", 901);
     liar.rid = peer.rid.clone();
     assert_eq!(liar.tell(&one, liar.hello()), refused("invalid_key"));
     let greeting = peer.seal(&Payload::Events(peer.hello()), &one.rid);
-    assert_eq!(post(&one, "/events/broadcast", &greeting), (200, "null".to_owned()));
-    assert_eq!(post(&one, "/events/broadcast", &greeting), refused("invalid_signature"), "a copy");
-    assert_eq!(post(&one, "/events/poll", &peer.seal(&poll, peer.rid.as_str())), refused("invalid_target"));
-    let sealed = peer.seal(&poll, &one.rid).replace("\"limit\":0", "\"limit\":1");
-    assert_eq!(post(&one, "/events/poll", &sealed), refused("invalid_signature"));
+    assert_eq!(
+        post(&one, "/events/broadcast", &greeting),
+        (200, "null".to_owned())
+    );
+    assert_eq!(
+        post(&one, "/events/broadcast", &greeting),
+        refused("invalid_signature"),
+        "a copy"
+    );
+    assert_eq!(
+        post(&one, "/events/poll", &peer.seal(&poll, peer.rid.as_str())),
+        refused("invalid_target")
+    );
+    let sealed = peer
+        .seal(&poll, &one.rid)
+        .replace("\"limit\":0", "\"limit\":1");
+    assert_eq!(
+        post(&one, "/events/poll", &sealed),
+        refused("invalid_signature")
+    );
     for (path, body) in [
         ("/events/poll", "{}"),
         ("/events/poll", "not json"),
-        ("/events/broadcast", r#"{"type":"events_payload","events":[]}"#),
+        (
+            "/events/broadcast",
+            r#"{"type":"events_payload","events":[]}"#,
+        ),
         ("/rids/fetch", r#"{"type":"fetch_rids","rid_types":[]}"#),
     ] {
         let (status, body) = post(&one, path, body);
@@ -310,15 +444,26 @@ fn messages_that_are_not_what_they_say_are_refused_in_the_words_of_the_network()
         assert!(body.starts_with("{\"detail\":["), "{body}");
     }
     // The same question, unsigned, from this machine: it tells who this node is, and no more.
-    one.note("Practices/Herring Count.md", "---\n\"@type\": bkc:Practice\n---\n");
+    one.note(
+        "Practices/Herring Count.md",
+        "---\n\"@type\": bkc:Practice\n---\n",
+    );
     one.turn(&net);
     let asked = br#"{"type":"fetch_rids","rid_types":[]}"#;
-    let answer = one.koi().answer_federation(&net, "/rids/fetch", asked, true);
-    assert_eq!(answer.body, format!("{{\"type\":\"rids_payload\",\"rids\":[\"{}\"]}}", one.rid));
+    let answer = one
+        .koi()
+        .answer_federation(&net, "/rids/fetch", asked, true);
+    assert_eq!(
+        answer.body,
+        format!("{{\"type\":\"rids_payload\",\"rids\":[\"{}\"]}}", one.rid)
+    );
     let (status, _) = post(&one, "/events/broadcast", &" ".repeat(5 * 1024 * 1024));
     assert_eq!(status, 422);
     // Whoever is known and not approved states nothing.
-    peer.tell(&one, vec![practice("camas", json!({"name": "Camas"}), 2_000)]);
+    peer.tell(
+        &one,
+        vec![practice("camas", json!({"name": "Camas"}), 2_000)],
+    );
     one.turn(&net);
     assert_eq!(one.names("Practice"), ["Herring Count"]);
 }
@@ -329,25 +474,47 @@ fn a_peer_that_tells_two_histories_is_cut_off() {
     let one = Node::new(&net, 1, &[]);
     let peer = Foreign::new("rusty", 900);
     peer.tell(&one, peer.hello());
-    one.koi().approve_node(&one.fixture.owner(), "rusty", PeerPolicyChange::default()).unwrap();
+    one.koi()
+        .approve_node(&one.fixture.owner(), "rusty", PeerPolicyChange::default())
+        .unwrap();
     let tell = |event| {
         peer.tell(&one, vec![event]);
         one.turn(&net);
     };
-    tell(practice("camas", json!({"name": "Camas", "note": null}), 2_000));
-    tell(practice("camas", json!({"name": "Camas", "note": null}), 2_000));
+    tell(practice(
+        "camas",
+        json!({"name": "Camas", "note": null}),
+        2_000,
+    ));
+    tell(practice(
+        "camas",
+        json!({"name": "Camas", "note": null}),
+        2_000,
+    ));
     assert_eq!(one.names("Practice"), ["Camas"]);
     // Older: ignored. Wrong hash: refused. From the future: refused.
     tell(practice("camas", json!({"name": "Old camas"}), 1_000));
     let mut wrong = practice("camas", json!({"name": "Wrong camas"}), 3_000);
     wrong.contents = Some(Json::object([("name", Json::text("Other"))]));
     tell(wrong);
-    tell(practice("late", json!({"name": "Late"}), 99_000_000_000_000));
+    tell(practice(
+        "late",
+        json!({"name": "Late"}),
+        99_000_000_000_000,
+    ));
     assert_eq!(one.names("Practice"), ["Camas"]);
     let status = one.status();
     let row = &status["peers"][0];
-    assert_eq!((&row["duplicates"], &row["refused"]), (&json!(2), &json!(2)), "{row}");
-    tell(practice("camas", json!({"name": "Camas", "note": "another"}), 2_000));
+    assert_eq!(
+        (&row["duplicates"], &row["refused"]),
+        (&json!(2), &json!(2)),
+        "{row}"
+    );
+    tell(practice(
+        "camas",
+        json!({"name": "Camas", "note": "another"}),
+        2_000,
+    ));
     let status = one.status();
     assert_eq!(status["status"], "degraded", "{status}");
     assert_eq!(status["peers"][0]["state"], "cut off", "{status}");
@@ -361,7 +528,13 @@ fn a_node_that_only_polls_is_told_who_answers_and_gets_its_events() {
     let one = Node::new(&net, 1, &["Practice"]);
     let peer = Foreign::new("pollster", 900);
     peer.tell(&one, peer.hello());
-    one.koi().approve_node(&one.fixture.owner(), "pollster", PeerPolicyChange::default()).unwrap();
+    one.koi()
+        .approve_node(
+            &one.fixture.owner(),
+            "pollster",
+            PeerPolicyChange::default(),
+        )
+        .unwrap();
     let propose = |edge_type| {
         let edge = EdgeProfile {
             source: NodeRid::parse(&one.rid).unwrap(),
@@ -388,9 +561,19 @@ fn a_node_that_only_polls_is_told_who_answers_and_gets_its_events() {
         each.collect::<Vec<_>>()
     };
     propose(EdgeType::Poll);
-    one.note("Practices/Herring Count.md", "---\n\"@type\": bkc:Practice\n---\n");
+    one.note(
+        "Practices/Herring Count.md",
+        "---\n\"@type\": bkc:Practice\n---\n",
+    );
     one.turn(&net);
-    assert_eq!(poll(), ["NEW koi-net.node", "UPDATE koi-net.edge", "NEW koi-net.practice"]);
+    assert_eq!(
+        poll(),
+        [
+            "NEW koi-net.node",
+            "UPDATE koi-net.edge",
+            "NEW koi-net.practice"
+        ]
+    );
     assert_eq!(poll(), Vec::<String>::new());
     // Nobody can call it.
     propose(EdgeType::Webhook);
@@ -404,16 +587,28 @@ fn a_key_is_handed_over_and_the_peer_goes_on_with_the_new_one() {
     one.connect(&net, &two);
     two.connect(&net, &one);
     settle(&net, &[&one, &two]);
-    let rid = one.koi().rotate_federation_key(&one.fixture.owner()).unwrap().rid;
+    let rid = one
+        .koi()
+        .rotate_federation_key(&one.fixture.owner())
+        .unwrap()
+        .rid;
     assert_ne!(rid, one.rid);
-    one.note("Practices/Herring Count.md", "---\n\"@type\": bkc:Practice\n---\n");
+    one.note(
+        "Practices/Herring Count.md",
+        "---\n\"@type\": bkc:Practice\n---\n",
+    );
     settle(&net, &[&one, &two]);
     let status = two.status();
     let states: BTreeMap<&str, &str> = status["peers"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| (it["node_rid"].as_str().unwrap(), it["state"].as_str().unwrap()))
+        .map(|it| {
+            (
+                it["node_rid"].as_str().unwrap(),
+                it["state"].as_str().unwrap(),
+            )
+        })
         .collect();
     assert_eq!(states.get(rid.as_str()), Some(&"active"), "{status}");
     assert_eq!(states.get(one.rid.as_str()), Some(&"cut off"), "{status}");
@@ -423,7 +618,9 @@ fn a_key_is_handed_over_and_the_peer_goes_on_with_the_new_one() {
 /// Fifty nodes in a ring with chords; messages and answers get lost, some nodes are away for a while.
 fn simulate(seed: u64, n_nodes: u64) {
     let net = Net::default();
-    let nodes: Vec<Node> = (0..n_nodes).map(|n| Node::new(&net, n, &["Practice"])).collect();
+    let nodes: Vec<Node> = (0..n_nodes)
+        .map(|n| Node::new(&net, n, &["Practice"]))
+        .collect();
     let mut source = Source::new(seed);
     let at = |n: u64| &nodes[usize::try_from(n % n_nodes).unwrap()];
     let mut pairs = Vec::new();
@@ -437,7 +634,10 @@ fn simulate(seed: u64, n_nodes: u64) {
         at(*b).connect(&net, at(*a));
     }
     for (n, node) in nodes.iter().enumerate() {
-        node.note(&format!("Practices/Way of node {n}.md"), "---\n\"@type\": bkc:Practice\n---\n");
+        node.note(
+            &format!("Practices/Way of node {n}.md"),
+            "---\n\"@type\": bkc:Practice\n---\n",
+        );
     }
     for _ in 0..2 {
         net.down.borrow_mut().clear();
@@ -461,13 +661,20 @@ fn simulate(seed: u64, n_nodes: u64) {
     for n in 0..n_nodes {
         let mut expected = vec![format!("Way of node {n}")];
         let known = |it: &&(u64, u64)| it.0 == n || it.1 == n;
-        let others = pairs.iter().filter(known).map(|it| if it.0 == n { it.1 } else { it.0 });
+        let others = pairs
+            .iter()
+            .filter(known)
+            .map(|it| if it.0 == n { it.1 } else { it.0 });
         expected.extend(others.map(|it| format!("Way of node {it}")));
         expected.sort();
         expected.dedup();
         // Of nodes that it is not connected with it knows nothing: nobody passes on what another said.
         assert_eq!(at(n).names("Practice"), expected, "seed {seed}, node {n}");
-        assert_eq!(at(n).status()["event_queue_size"], 0, "seed {seed}, node {n}");
+        assert_eq!(
+            at(n).status()["event_queue_size"],
+            0,
+            "seed {seed}, node {n}"
+        );
     }
 }
 
