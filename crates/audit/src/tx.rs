@@ -1,11 +1,12 @@
 //! Write transactions, which record their events.
 
 use crate::checkpoint::CheckpointLabel;
+use crate::clock::{self, Clock, Time};
 use crate::event::{self, Change, Event, SignedRow};
 use crate::identity::{Identity, LogId, Origin, is_shared_bucket, is_signed_bucket};
+use crate::key::Signer;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::state::State;
-use crate::{Signer, log};
 use kenning_core::{Did, Error, EventId, Hash, Hlc, Kind, NodeId, Random, Result, Space};
 use kenning_store::{
     Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, Row, Table, TileRow, Vector, When, WriteTx,
@@ -14,6 +15,7 @@ use kenning_store::{
 use serde_json::{Map, Value};
 use std::ops::Deref;
 
+mod checkpoint;
 pub mod foreign;
 
 /// The first event of version 2 in a log that has events of version 1.
@@ -80,11 +82,20 @@ pub struct EdgeDraft {
     pub props: Map<String, Value>,
 }
 
+/// What a log writes with.
+#[derive(Clone, Copy)]
+pub(crate) struct WriteContext<'a> {
+    pub(crate) signer: &'a Signer,
+    pub(crate) clock: &'a Clock,
+    pub(crate) random: &'a dyn Random,
+    pub(crate) checkpoint_every: u64,
+}
+
 /// A write transaction that records its changes. It can be read like any [`ReadTx`].
 pub struct Tx<'a> {
     pub(crate) raw: &'a mut dyn WriteTx,
     pub(crate) signer: &'a Signer,
-    clock: &'a log::Clock,
+    clock: &'a Clock,
     random: &'a dyn Random,
     space: &'a Space,
     pub(crate) head: HeadRow,
@@ -112,12 +123,17 @@ impl<'a> Tx<'a> {
     /// an event upgrades it to version 2.
     pub(crate) fn begin(
         raw: &'a mut dyn WriteTx,
-        log: &'a log::Log,
+        context: WriteContext<'a>,
         space: &'a Space,
-        time: log::Time,
+        time: Time,
         agent: Option<Did>,
     ) -> Result<Self> {
-        let signer = log.signer();
+        let WriteContext {
+            signer,
+            clock,
+            random,
+            checkpoint_every,
+        } = context;
         let head = raw.head()?.unwrap_or(HeadRow {
             seq: 0,
             hlc: Hlc::default(),
@@ -134,32 +150,32 @@ impl<'a> Tx<'a> {
         };
         let known = Identity::from_bytes(&head.log)?;
         let at = match time {
-            log::Time::Onward => {
-                log.check_clock(head.hlc)?;
-                log.clock().tick(head.hlc)
+            Time::Onward => {
+                clock::check(clock, head.hlc)?;
+                clock.tick(head.hlc)
             }
-            log::Time::Reset => log.clock().reset(),
+            Time::Reset => clock.reset(),
         };
         let identity = known
             .clone()
-            .unwrap_or_else(|| Identity::new(LogId::new(log.random()), signer.did()));
+            .unwrap_or_else(|| Identity::new(LogId::new(random), signer.did()));
         let mut tx = Self {
             raw,
             signer,
-            clock: log.clock(),
-            random: log.random(),
+            clock,
+            random,
             space,
             head,
             identity,
             state,
             frontier,
-            checkpoint_every: log.checkpoint_every(),
+            checkpoint_every,
             at,
             agent,
             changes: Vec::new(),
             n_events: 0,
         };
-        if time == log::Time::Reset {
+        if time == Time::Reset {
             tx.changes.push(Change::ResetClock);
         }
         match known {

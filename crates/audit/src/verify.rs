@@ -14,10 +14,11 @@ mod rows;
 pub use authors::{Author, survey_authors};
 pub use events::{EventSource, verify_events};
 
+use crate::checkpoint::checkpoint_hash;
 use crate::event::{self, Change, Event};
 use crate::identity::{Identity, LogId, Origin};
 use crate::key::is_signed_by;
-use crate::log::{Roots, checkpoint_hash};
+use crate::log::Roots;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::state::State;
 use authors::Authors;

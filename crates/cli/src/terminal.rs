@@ -4,7 +4,7 @@
 //! (`execute(action='run', …)`): that is what models and HTTP clients have. Whoever typed a command has flags
 //! and commands. [`words`] says a text again in those, for the command that was typed ([`remember`]).
 
-use crate::tool_args::{flag, quoted};
+use crate::tool_args::{command_of, flag, quoted};
 use clap::{ArgMatches, Command};
 use kenning_tools::{AnyTool, TOOLS, Toolset};
 use std::sync::OnceLock;
@@ -70,19 +70,6 @@ const OTHER_NAMES: [(&str, &str); 8] = [
 const ACTIONS: [&str; 7] = [
     "run", "sign", "create", "update", "publish", "delete", "link",
 ];
-
-/// How a tool is called on the command line.
-pub(crate) fn command_of(tool: &dyn AnyTool) -> String {
-    if let Some((_, own)) = COMMANDS.iter().find(|it| it.0 == tool.name()) {
-        return format!("kenning {own}");
-    }
-    let toolset = match tool.toolset() {
-        Toolset::KgExtra => Toolset::Kg,
-        other => other,
-    };
-    let name = crate::tool_args::short_name(tool.name());
-    format!("kenning {} {name}", toolset.as_str())
-}
 
 fn tool(name: &str) -> Option<&'static dyn AnyTool> {
     TOOLS.iter().copied().find(|it| it.name() == name)

@@ -120,6 +120,19 @@ fn field_as_name(field: &str) -> String {
     flag(field).replace('-', "_").to_uppercase()
 }
 
+/// How a tool is called on the command line.
+pub(crate) fn command_of(tool: &dyn AnyTool) -> String {
+    if let Some((_, own)) = COMMANDS.iter().find(|it| it.0 == tool.name()) {
+        return format!("kenning {own}");
+    }
+    let toolset = match tool.toolset() {
+        Toolset::KgExtra => Toolset::Kg,
+        other => other,
+    };
+    let name = short_name(tool.name());
+    format!("kenning {} {name}", toolset.as_str())
+}
+
 /// What the flag of a field is called, without its dashes.
 pub(crate) fn flag(field: &str) -> String {
     let mut name = String::new();
@@ -256,7 +269,7 @@ fn add_values(
         }
     }
     let names = all.iter().map(|it| format!(" <{}>", field_as_name(it)));
-    let command = crate::terminal::command_of(tool);
+    let command = command_of(tool);
     let usage = format!("usage: `{command}{}`", names.collect::<String>());
     if let Some(text) = values.next() {
         return Err(Error::invalid(format!("unexpected value `{text}`")).hint(usage));

@@ -1,6 +1,5 @@
 //! Listening.
 
-use crate::guard::Peer;
 use crate::places::Places;
 use crate::progress::{Answer, Received};
 use crate::stream::Stream;
@@ -55,6 +54,10 @@ impl Default for Limits {
         }
     }
 }
+
+/// Who is at the other end of the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub SocketAddr);
 
 /// What a request should know of the server it came to.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 //! The texts of [`Failure`] are a contract: people look them up in the developer's guide. None contains
 //! a backtrace or a path of this machine; details for developers are in [`Outcome::detail`].
 
+use crate::digest::Digest;
 use crate::hosts::Host;
 use crate::manifest::{FsKind, Security, TOOL_MEMORY_MB_MAX};
 use kenning_core::{Code, Error};
@@ -247,7 +248,7 @@ pub struct Outcome {
     /// The end of what the tool printed to standard error.
     pub stderr: String,
     /// The code that was compiled for this call, to be recorded instead of the known one.
-    pub prepared: Option<crate::Digest>,
+    pub prepared: Option<Digest>,
 }
 
 /// The resources a call used.

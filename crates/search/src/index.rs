@@ -5,13 +5,14 @@
 //! a new index (`compact`).
 
 mod admission;
+mod threads;
 
 pub(crate) use admission::Admission;
+pub(crate) use threads::{NO_THREAD, Threads};
 
 use crate::prepared::{Prepared, PreparedPassage};
-use crate::rank::Spread;
 use crate::scan::Vectors;
-use crate::threads::Threads;
+use crate::spread::Spread;
 use crate::tokens::{name_key, term_of};
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_embed::{DIMENSIONS, Model, Table, TokenId};
@@ -52,7 +53,7 @@ pub struct Entry {
     pub n: u32,
     /// When the node was made.
     pub created: Hlc,
-    /// The thread that the node names, or [`crate::threads::NO_THREAD`].
+    /// The thread that the node names, or [`NO_THREAD`].
     pub(crate) thread: u32,
     /// Whether it holds a question.
     pub(crate) asks: bool,

@@ -5,8 +5,8 @@
 //! taken in as always. The last bytes are the hash of all before them.
 
 use crate::index::{Entry, Gate, Index, Posting};
+use crate::index::{NO_THREAD, Threads};
 use crate::scan::Vectors;
-use crate::threads::{NO_THREAD, Threads};
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_embed::DIMENSIONS;
 

@@ -25,6 +25,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.has("report") {
         report::print(&Tree::tracked(&repository::root())?);
     }
+    match modules::groups(&Tree::tracked(&repository::root())?).as_slice() {
+        [] => println!("cycles: none"),
+        groups => groups.iter().for_each(|it| println!("cycle in {it}")),
+    }
     let (n_files, faults) = check()?;
     if faults.is_empty() {
         println!("tidy: {n_files} files, nothing to say");

@@ -1,7 +1,7 @@
 //! Data for a dashboard: pages of memories, edges and beliefs, the graph, counts, a search.
 
-use super::{Asker, Memory, answered, call, pairs};
-use crate::routes::{Shared, Slots, arguments_of_query, attended};
+use super::{Memory, answered, call, pairs};
+use crate::handler::{Asker, Slots, With, arguments_of_query, attended};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
@@ -24,7 +24,7 @@ const CENTRAL: usize = 10;
 
 type Queried = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<With<Memory>> {
     Router::new()
         .route("/api/v1/dashboard/memories", get(memories))
         .route("/api/v1/dashboard/edges", get(edges))

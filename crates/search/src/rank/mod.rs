@@ -18,7 +18,6 @@ mod relevance;
 mod respell;
 mod rough;
 
-pub(crate) use model::Spread;
 pub use parse::asks_for_something;
 pub use relevance::order_by_relevance;
 

@@ -48,9 +48,6 @@ pub(crate) fn run(
     let Some((name, inner)) = matches.subcommand() else {
         return Ok(2);
     };
-    if name == "completion" {
-        return Ok(care::completion(inner));
-    }
     if name == "backup" {
         return omi_backup::run(host, settings, inner);
     }

@@ -3,7 +3,7 @@
 //! A thread is a session's memories, a conversation, or the passages of one text, in the order in which
 //! they were stored. What stands before and after a passage in its thread says what it is about.
 
-use crate::index::{Entry, Index};
+use super::{Entry, Index};
 use kenning_store::Node;
 use serde_json::Value;
 use std::collections::HashMap;
