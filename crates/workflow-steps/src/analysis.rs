@@ -74,10 +74,7 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
         }
         "check-links" => {
             let meant = paths(work, path)?;
-            let (links, _) = work
-                .engine
-                .kg()
-                .graph_broken_links(work.caller, 0, usize::MAX)?;
+            let (links, _) = work.kg.graph_broken_links(work.caller, 0, usize::MAX)?;
             let found = links
                 .into_iter()
                 .filter(|it| meant.contains(&it.source.path));

@@ -11,21 +11,11 @@ const PRODUCT_LINES_MAX: usize = 600;
 /// … but these, which are to be split by what they do, or are tables. None may grow, and one that was
 /// split leaves the list.
 const LARGER: &[(&str, usize)] = &[
-    ("crates/audit/src/tx.rs", 660),
-    ("crates/audit/src/verify.rs", 700),
     ("crates/cypher/src/compile/expressions.rs", 830),
     ("crates/cypher/src/compile/projection.rs", 680),
     ("crates/cypher/src/parse/expressions.rs", 730),
     ("crates/cypher/src/run/eval.rs", 740),
     ("crates/cypher/src/run/mod.rs", 690),
-    ("crates/graph/src/names.rs", 630),
-    ("crates/kg/src/graph/library.rs", 650),
-    ("crates/rest/src/koi/facts.rs", 760),
-    ("crates/sandbox/src/wasm/files.rs", 720),
-    ("crates/search/src/index.rs", 690),
-    ("crates/store-postgres/src/tx.rs", 840),
-    ("crates/store-sqlite/src/tx.rs", 890),
-    ("crates/tools/src/kiwi/execute.rs", 730),
     // The story that every backend of the store lives through: a test, in the crate of the trait.
     ("crates/store/src/conformance.rs", 840),
 ];

@@ -9,6 +9,7 @@ pub(crate) mod description;
 mod descriptions;
 mod facts;
 mod fields;
+mod statements;
 mod table;
 
 use crate::handler::{Asker, Shared, Slots, With, attended_as};
