@@ -400,6 +400,37 @@ pub(super) fn passages_of(page: &StoredPage, text: &StoredText) -> Passages {
     passages(page.shown_title(), &text.text).into()
 }
 
+/// The passages of a page's document, cut before the transaction that stores them.
+pub(super) struct CutText {
+    title: String,
+    text: String,
+    passages: Passages,
+}
+
+impl CutText {
+    /// The passages of a page as it is expected to be.
+    pub(super) fn of(page: &StoredPage, text: &StoredText) -> Self {
+        Self {
+            title: page.shown_title().to_owned(),
+            text: text.text.clone(),
+            passages: passages_of(page, text),
+        }
+    }
+
+    /// The passages of a page as it is. They are cut again only if somebody changed it meanwhile.
+    pub(super) fn passages_for(
+        cut: Option<Self>,
+        page: &StoredPage,
+        text: &StoredText,
+    ) -> Passages {
+        let is_same = |it: &Self| it.title == page.shown_title() && it.text == text.text;
+        match cut.filter(is_same) {
+            Some(cut) => cut.passages,
+            None => passages_of(page, text),
+        }
+    }
+}
+
 /// Puts the document of a page, with its passages.
 pub(super) fn put_document(
     tx: &mut Tx<'_>,

@@ -1,6 +1,6 @@
 //! Previews of pages.
 
-use super::ingest::{passages_of, put_document};
+use super::ingest::{CutText, put_document};
 use super::matching::MatchedEntity;
 use super::pages::{self, PageEvaluation, PageMetadata, Status, StoredPage, StoredText};
 use super::settings::WebSettings;
@@ -158,6 +158,11 @@ impl Koi {
         let url = address::written(url)?;
         let evaluation = checked(evaluation)?;
         let (asked, kept) = (url.clone(), evaluation.clone());
+        let cut = self.kernel.log().read(&caller.principal.space, |tx| {
+            let page = pages::page(tx, &url)?.filter(|it| it.status == Status::Ingested);
+            page.map(|it| Ok((it, pages::text(tx, &url)?))).transpose()
+        })?;
+        let cut = cut.map(|(page, text)| CutText::of(&page, &text));
         let status = self.kernel.log().write_long(&caller.principal.space, move |tx| {
             let Some(mut page) = pages::page(&**tx, &asked)? else {
                 return Ok(None);
@@ -178,7 +183,8 @@ impl Koi {
             pages::put_page(tx, &page)?;
             if page.status == Status::Ingested {
                 let text = pages::text(&**tx, &asked)?;
-                put_document(tx, &page, &text, &passages_of(&page, &text))?;
+                let passages = CutText::passages_for(cut, &page, &text);
+                put_document(tx, &page, &text, &passages)?;
             }
             tx.record("WebPageEvaluated", data)?;
             Ok(Some(page.status))
