@@ -308,7 +308,7 @@ impl Kernel {
     }
 
     /// The index of passages.
-    pub fn searcher(&self) -> &Arc<Searcher> {
+    pub(crate) fn searcher(&self) -> &Arc<Searcher> {
         &self.searcher
     }
 

@@ -412,13 +412,10 @@ impl Koi {
             let lacking = match model.as_ref() {
                 // The built-in table has a vector for every passage.
                 None => 0,
-                Some(model) => self
-                    .kernel
-                    .searcher()
-                    .with(space, tx, Some(model), |index| {
-                        let lacking = index.lacking(usize::MAX);
-                        lacking.iter().filter(|it| nodes.contains(&it.0)).count() as u64
-                    })?,
+                Some(model) => {
+                    let is_counted = |node| nodes.contains(&node);
+                    self.kernel.n_lacking(space, tx, model, is_counted)?
+                }
             };
             status.n_embedded = status.n_passages.saturating_sub(lacking);
             Ok(status)
