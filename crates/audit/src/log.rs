@@ -148,7 +148,7 @@ impl Log {
         &self.clock
     }
 
-    /// Randomness.
+    /// The source of randomness.
     pub fn random(&self) -> &dyn Random {
         &*self.random
     }

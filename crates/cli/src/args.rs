@@ -2,9 +2,7 @@
 
 use crate::settings::{LISTEN_DEFAULT, token_rules};
 use crate::{audit_args, commands, env_vars, tool_args};
-use clap::builder::{
-    FalseyValueParser, OsStringValueParser, PossibleValuesParser, TypedValueParser,
-};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use kenning_tools::{TOOLS, Toolset};
 use std::path::PathBuf;

@@ -39,21 +39,6 @@ pub(crate) fn words(text: &str) -> String {
         .map_or_else(|| text.to_owned(), |it| it.say(text))
 }
 
-/// Tools that have a command of their own, for people.
-const COMMANDS: [(&str, &str); 11] = [
-    ("memory_store", "omi store"),
-    ("memory_store_batch", "omi store --batch FILE"),
-    ("memory_recall", "omi recall"),
-    ("memory_get", "omi get"),
-    ("belief_update", "omi belief update"),
-    ("belief_evidence", "omi belief evidence"),
-    ("belief_check_contradiction", "omi belief check"),
-    ("now_read", "omi now show"),
-    ("now_update", "omi now update"),
-    ("daily_append", "omi daily append"),
-    ("integrity_check", "omi audit"),
-];
-
 /// Arguments of commands with other names than the fields of tools.
 const OTHER_NAMES: [(&str, &str); 8] = [
     ("id", "memory_id"),

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use kenning_core::{Error, Result};
-use kenning_tools::{AnyTool, TOOLS};
+use kenning_tools::{AnyTool, TOOLS, Toolset};
 use serde_json::{Map, Value};
 use std::io::Read;
 
@@ -119,6 +119,21 @@ fn required_fields(schema: &Value) -> Vec<&str> {
 fn field_as_name(field: &str) -> String {
     flag(field).replace('-', "_").to_uppercase()
 }
+
+/// Tools that have a command of their own, for people.
+const COMMANDS: [(&str, &str); 11] = [
+    ("memory_store", "omi store"),
+    ("memory_store_batch", "omi store --batch FILE"),
+    ("memory_recall", "omi recall"),
+    ("memory_get", "omi get"),
+    ("belief_update", "omi belief update"),
+    ("belief_evidence", "omi belief evidence"),
+    ("belief_check_contradiction", "omi belief check"),
+    ("now_read", "omi now show"),
+    ("now_update", "omi now update"),
+    ("daily_append", "omi daily append"),
+    ("integrity_check", "omi audit"),
+];
 
 /// How a tool is called on the command line.
 pub(crate) fn command_of(tool: &dyn AnyTool) -> String {

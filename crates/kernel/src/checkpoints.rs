@@ -92,7 +92,7 @@ impl Kernel {
             let at_ms = row.hlc.ms();
             view(&**tx, row, label, at_ms, &method)
         };
-        self.patiently(caller.waited, || self.log.write(&space, work))
+        self.with_wait_limit(caller.waited, || self.log.write(&space, work))
     }
 
     /// Checkpoints of the caller's space, newest first, below a height.
@@ -124,7 +124,7 @@ impl Kernel {
             Ok(views)
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// The checkpoint of this height in the caller's space, or the newest.
@@ -132,7 +132,7 @@ impl Kernel {
         caller.principal.require(Scope::Read)?;
         let work = |tx: &dyn ReadTx| find(tx, height);
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// A checkpoint of this node as a signed note (C2SP tlog-checkpoint), with the cosignatures it has.
@@ -143,7 +143,7 @@ impl Kernel {
             signed_note(tx, &row, self.log.signer())
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// Adds the signature of somebody else to a checkpoint: a line of a note and the key that it must be
@@ -166,7 +166,7 @@ impl Kernel {
             let at_ms = row.hlc.ms();
             view(&**tx, row, CheckpointLabel::default(), at_ms, &method)
         };
-        self.patiently(caller.waited, || self.log.write(&space, work))
+        self.with_wait_limit(caller.waited, || self.log.write(&space, work))
     }
 
     /// Signs a checkpoint with a second key, under a name, as a witness does.

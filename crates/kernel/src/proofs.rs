@@ -61,7 +61,7 @@ impl Kernel {
             (None, Sign::IfNeeded) => {
                 self.may_write(caller)?;
                 let sign = |tx: &mut Tx<'_>| tx.record_checkpoint(&CheckpointLabel::default());
-                self.patiently(caller.waited, || self.log.write(&space, sign))?
+                self.with_wait_limit(caller.waited, || self.log.write(&space, sign))?
             }
             (None, Sign::Never) => {
                 return Err(Error::conflict(format!(

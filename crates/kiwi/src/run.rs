@@ -69,7 +69,7 @@ pub struct KnowledgeRun {
     pub entry_type: String,
     /// Its category.
     pub category: String,
-    /// Tags.
+    /// Words to find it by.
     pub tags: Vec<String>,
     /// Where it is kept.
     pub location: ItemScope,

@@ -148,7 +148,7 @@ impl Omi {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().read(space, read))
+            .with_wait_limit(caller.waited, || self.kernel.log().read(space, read))
     }
 
     /// The events after a place in the log, of one kind or of all, among the next `limit` events of
@@ -178,7 +178,7 @@ impl Omi {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().read(space, read))
+            .with_wait_limit(caller.waited, || self.kernel.log().read(space, read))
     }
 }
 

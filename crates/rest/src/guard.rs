@@ -198,7 +198,7 @@ impl Guard {
             })
         };
         if foreign && !followed {
-            return Err(Error::denied("a page of another site is asking")
+            return Err(Error::denied("cross-site request refused")
                 .hint("open the address itself, or call it from a program"));
         }
         Ok(())

@@ -21,7 +21,7 @@ pub struct Limits {
     pub max_memory_mb: u32,
     /// Wall time, from the first instruction on.
     pub max_execution_ms: u64,
-    /// Instructions.
+    /// The number of instructions.
     pub max_fuel: u64,
     /// Size of the input.
     pub input_bytes_max: usize,
@@ -148,7 +148,7 @@ impl Capabilities {
 /// A directory that a tool sees as `/`.
 #[derive(Clone, Default)]
 pub enum FsAccess {
-    /// None.
+    /// No directory.
     #[default]
     None,
     /// Read only.
@@ -181,7 +181,7 @@ pub struct RunCall<'a> {
     pub function: Option<&'a str>,
     /// A JSON text.
     pub input: &'a str,
-    /// Bounds.
+    /// What the call may use.
     pub limits: Limits,
     /// What the tool may reach.
     pub capabilities: &'a Capabilities,
@@ -254,7 +254,7 @@ pub struct Outcome {
 /// The resources a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Instructions.
+    /// The number of instructions.
     pub fuel: u64,
     /// From the first instruction to the answer.
     pub wall: Duration,
@@ -343,7 +343,7 @@ pub enum Failure {
     Unusable {
         /// The code of the cause.
         code: Code,
-        /// Why.
+        /// Why it cannot be run.
         message: String,
         /// What to do about it.
         hint: Option<String>,

@@ -66,7 +66,7 @@ impl Places {
 /// A vector that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbor {
-    /// Whose.
+    /// The node that has the vector.
     pub node: NodeId,
     /// The cosine, exact.
     pub cosine: f64,

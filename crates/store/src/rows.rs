@@ -371,17 +371,17 @@ pub enum Table {
     History,
     /// Edges, ended ones too.
     Edges,
-    /// Passages.
+    /// Passages of texts.
     Passages,
     /// Names that nodes are found by.
     Names,
-    /// Vectors.
+    /// Vectors of collections.
     Vectors,
-    /// Events.
+    /// Events of the log.
     Events,
     /// Subtree roots.
     Tiles,
-    /// Checkpoints.
+    /// Signed checkpoints.
     Checkpoints,
     /// The head.
     Head,

@@ -58,7 +58,7 @@ pub enum Effect {
         /// Whether repeating a call has no further effect.
         idempotent: bool,
     },
-    /// Deletes.
+    /// Deletes something.
     Destroy,
     /// Starts a program.
     Run,

@@ -118,7 +118,7 @@ impl Call<'_> {
 }
 
 /// Removes the cursor from the arguments of a read-only tool.
-pub(crate) fn taken(effect: Effect, arguments: &mut Value) -> Result<Option<Cursor>> {
+pub(crate) fn take_cursor(effect: Effect, arguments: &mut Value) -> Result<Option<Cursor>> {
     if effect != Effect::Read {
         return Ok(None);
     }

@@ -197,7 +197,7 @@ impl Work<'_> {
     }
 }
 
-/// Workflows.
+/// Starts workflows and does their steps.
 pub struct Workflows {
     kernel: Arc<Kernel>,
     kg: Arc<Kg>,

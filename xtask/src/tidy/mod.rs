@@ -8,6 +8,7 @@ mod directions;
 mod heads;
 mod modules;
 mod pages;
+mod plain;
 mod report;
 mod rows;
 mod words;
@@ -50,6 +51,7 @@ fn check() -> Result<(usize, Faults)> {
         heads::check(&tree),
         modules::check(&tree),
         pages::check(&tree),
+        plain::check(&tree),
         rows::check(&tree),
     ];
     Ok((tree.0.len(), faults.concat()))

@@ -219,7 +219,7 @@ impl<'a> Link<'a> {
             self.greet()?;
         }
         let Some(did) = self.did else {
-            return Err(Error::internal("a message to nobody"));
+            return Err(Error::internal("the peer of a message is unknown"));
         };
         self.number += 1;
         let signer = self.kernel.log().signer();

@@ -49,7 +49,7 @@ pub struct FileError {
     pub path: String,
     /// Where, if that is known.
     pub line: Option<u32>,
-    /// What.
+    /// What is wrong.
     pub message: String,
 }
 

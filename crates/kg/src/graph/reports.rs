@@ -6,7 +6,7 @@ use super::library::{GRAPHS, GraphFacts, Library};
 use crate::Kg;
 use kenning_core::Result;
 use kenning_graph::{DocType, Status};
-use kenning_kernel::{Caller, Kept, Scope};
+use kenning_kernel::{Caller, RowCodec, Scope};
 use kenning_text::round::{Ties, rounded};
 
 /// A card older than this is stale: its file was not checked for an hour.
@@ -29,7 +29,7 @@ pub struct Connected {
 /// Statistics of the graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphStats {
-    /// Documents.
+    /// The number of documents.
     pub nodes: usize,
     /// Links between them.
     pub edges: usize,
@@ -121,7 +121,7 @@ impl Kg {
             let entries = library.docs.iter();
             let mut size_bytes = 0;
             for it in entries.clone() {
-                size_bytes += it.path.len() + Kept::to_bytes(&it.card)?.len();
+                size_bytes += it.path.len() + RowCodec::to_bytes(&it.card)?.len();
             }
             let stale = entries
                 .filter(|it| it.card.cached_ms + STALE_MS < now_ms)

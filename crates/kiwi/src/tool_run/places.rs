@@ -72,7 +72,7 @@ impl Places {
 
 impl Looking<'_> {
     /// A path of a folder in the project means everything in it.
-    pub(super) fn meant(&self, globs: Vec<Glob>) -> Result<Vec<Glob>> {
+    pub(super) fn expand_folders(&self, globs: Vec<Glob>) -> Result<Vec<Glob>> {
         let meant = globs.into_iter().map(|glob| {
             let is_folder = match (glob.is_path(), glob.is_absolute(), self.project) {
                 (false, ..) | (true, false, None) => false,

@@ -14,7 +14,7 @@ use crate::Koi;
 use crate::inert::line;
 use kenning_audit::Tx;
 use kenning_core::{Error, Result, Space};
-use kenning_kernel::{Bucket, Caller, Kept, Lease, Scope, lease, timestamp, worker};
+use kenning_kernel::{Bucket, Caller, Lease, RowCodec, Scope, lease, timestamp, worker};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -168,7 +168,7 @@ impl Koi {
     pub fn monitor_page(&self, caller: &Caller, url: &str, title: &str) -> WebResult<MonitorAdded> {
         caller.principal.require(Scope::Fetch)?;
         self.refuse_if_unmonitored()?;
-        let url = address::written(url)?;
+        let url = address::normalize_url(url)?;
         let title = line(title, TITLE_CHARS_MAX);
         let space = &caller.principal.space;
         let (known, is_monitored) = self.kernel.log().read(space, |tx| {
@@ -238,7 +238,7 @@ impl Koi {
     pub fn forget_monitored(&self, caller: &Caller, url: &str) -> WebResult<bool> {
         caller.principal.require(Scope::Write)?;
         self.refuse_if_unmonitored()?;
-        let url = address::written(url)?;
+        let url = address::normalize_url(url)?;
         let removed = self
             .kernel
             .log()
@@ -460,7 +460,7 @@ struct Scans {
     last_ms: Option<u64>,
 }
 
-impl Kept for Scans {
+impl RowCodec for Scans {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let last_ms = self.last_ms.unwrap_or(0);
         Ok(format!("{} {last_ms}", self.n).into_bytes())

@@ -105,7 +105,7 @@ impl Koi {
     /// Fetches a page and shows it. Nothing of it comes into the graph.
     pub fn preview_page(&self, caller: &Caller, request: &PreviewRequest) -> WebResult<Previewed> {
         caller.principal.require(Scope::Fetch)?;
-        let url = address::written(&request.url)?;
+        let url = address::normalize_url(&request.url)?;
         let settings = self.web_settings()?;
         let space = &caller.principal.space;
         let known = self.kernel.log().read(space, |tx| pages::page(tx, &url))?;
@@ -155,7 +155,7 @@ impl Koi {
         evaluation: PageEvaluation,
     ) -> WebResult<EvaluatedPage> {
         caller.principal.require(Scope::Write)?;
-        let url = address::written(url)?;
+        let url = address::normalize_url(url)?;
         let evaluation = checked(evaluation)?;
         let (asked, kept) = (url.clone(), evaluation.clone());
         let cut = self.kernel.log().read(&caller.principal.space, |tx| {

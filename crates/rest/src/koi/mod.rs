@@ -180,7 +180,7 @@ async fn handle(
         koi.board
             .engine()
             .clone()
-            .patiently(caller.waited, || respond(&koi, caller, asked))
+            .with_wait_limit(caller.waited, || respond(&koi, caller, asked))
     };
     match attended_as(Load::of_tool(entry.route.tool), &slots, caller, work).await {
         Ok(response) => response,

@@ -14,7 +14,7 @@ pub(crate) struct Posting {
 /// A passage, as ranking sees it.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Whose.
+    /// The node that has the passage.
     pub node: NodeId,
     /// Which passage of it.
     pub n: u32,

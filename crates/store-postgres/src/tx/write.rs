@@ -2,7 +2,7 @@
 
 use super::{COLLECTION, Tx, json};
 use crate::connect::Later;
-use crate::row::{self, joined, signed};
+use crate::row::{joined, signed};
 use kenning_core::{Hlc, NodeId, Result};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, Node, Passage, Row, Table, TileRow, Vector, WriteTx,

@@ -2,15 +2,13 @@
 
 mod signing;
 
-use super::load::scope;
-use super::words::{Answer, item_type, settled};
+use super::words::{Answer, item_type, with_details};
 use crate::{Call, Effect, Example, Reply, Tool, Toolset, near};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::Scope;
 use kenning_engine::kami::{FoundTool, ToolFunction, ToolRun};
 use kenning_engine::kiwi::{
-    DirectiveRun, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun, SignAs, SignCandidate,
-    SignedItem, ToolItemRun,
+    DirectiveRun, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun, SignAs, ToolItemRun,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -181,7 +179,7 @@ impl Doing<'_> {
             return Ok(());
         };
         let (ctx, engine) = (self.ctx, self.ctx.engine);
-        settled(
+        with_details(
             ctx,
             engine
                 .kiwi()
@@ -229,20 +227,20 @@ impl Doing<'_> {
                     &given,
                     parent,
                 );
-                let run = settled(self.ctx, run)?;
+                let run = with_details(self.ctx, run)?;
                 Ok(self.answer("executed", "run", directive(run)))
             }
             ItemType::Knowledge => {
                 if let Some(run_id) = &self.run_id {
                     let known = self.ctx.engine.kiwi().require_run(self.ctx.caller, run_id);
-                    settled(self.ctx, known)?;
+                    with_details(self.ctx, known)?;
                 }
                 let run = self
                     .ctx
                     .engine
                     .kiwi()
                     .run_knowledge(self.ctx.caller, &self.target);
-                let run = settled(self.ctx, run)?;
+                let run = with_details(self.ctx, run)?;
                 Ok(self.answer("executed", "run", knowledge(run)))
             }
             ItemType::Tool => self.run_tool(),
@@ -296,7 +294,7 @@ impl Doing<'_> {
             ctx.engine
                 .kiwi()
                 .run_item_tool(ctx.caller, &self.target, &given, run_id, &reaches);
-        let run = settled(ctx, run)?;
+        let run = with_details(ctx, run)?;
         self.ran_item(run)
     }
 
@@ -306,7 +304,7 @@ impl Doing<'_> {
             return Ok(());
         };
         let (ctx, engine) = (self.ctx, self.ctx.engine);
-        settled(ctx, engine.kiwi().require_run_may(ctx.caller, run_id, tool))
+        with_details(ctx, engine.kiwi().require_run_may(ctx.caller, run_id, tool))
     }
 
     /// A tool that fails is an error, with all of its output.
@@ -398,7 +396,7 @@ impl Doing<'_> {
             version.as_deref(),
             changelog,
         );
-        let done = settled(self.ctx, done)?;
+        let done = with_details(self.ctx, done)?;
         let fields = json!({
             "version": done.version, "registry": done.registry, "url": done.url,
             "integrity": done.sha256,
@@ -432,7 +430,7 @@ impl Doing<'_> {
             .engine
             .kiwi()
             .delete_item(self.ctx.caller, &self.target, source);
-        let done = settled(self.ctx, done)?;
+        let done = with_details(self.ctx, done)?;
         let fields = json!({ "deleted_from": done.from, "deleted": done.paths });
         Ok(self.answer("deleted", "delete", fields))
     }
@@ -442,7 +440,7 @@ impl Doing<'_> {
         let done = engine
             .kiwi()
             .link_items(self.ctx.caller, &self.target, &self.parameters);
-        let done = settled(self.ctx, done)?;
+        let done = with_details(self.ctx, done)?;
         let fields = json!({
             "from": done.from, "to": done.to, "target_id": done.to,
             "relationship_type": done.relationship, "updated": done.is_update.then_some(true),

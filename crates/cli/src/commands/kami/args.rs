@@ -68,7 +68,7 @@ pub(crate) fn commands() -> Vec<Command> {
         Command::new("serve")
             .about("Offer the installed tools, and nothing else, over MCP")
             .arg(
-                text("transport", "KIND", "How")
+                text("transport", "KIND", "How clients connect")
                     .value_parser(PossibleValuesParser::new(["stdio", "http"]))
                     .default_value("stdio"),
             )

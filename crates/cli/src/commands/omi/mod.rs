@@ -132,7 +132,7 @@ fn dispatch(omi: &Omi<'_>, name: &str, matches: &ArgMatches) -> Result<u8> {
 
 fn refuse_read_only(settings: &Settings, name: &str) -> Result<()> {
     if settings.selection.read_only {
-        return Err(Error::denied(format!("`omi {name}` changes things"))
+        return Err(Error::denied(format!("`omi {name}` changes data"))
             .hint("run it without `--read-only`"));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Signing one item or many.
 
 use super::super::load::scope;
-use super::super::words::{Answer, settled};
+use super::super::words::{Answer, with_details};
 use super::{Doing, LISTED_MAX, short};
 use crate::TOOLS;
 use kenning_core::{Error, Result};
@@ -43,7 +43,7 @@ impl Doing<'_> {
             category: self.text("category")?,
             content,
         };
-        let done = settled(
+        let done = with_details(
             self.ctx,
             self.ctx.engine.kiwi().sign_item(self.ctx.caller, &what),
         )?;
@@ -73,7 +73,7 @@ impl Doing<'_> {
             .engine
             .kiwi()
             .sign_candidates(ctx.caller, &self.target, location);
-        let found = settled(ctx, found)?;
+        let found = with_details(ctx, found)?;
         let (to_sign, rest): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|it| it.state.is_to_sign());
         let n_unchanged = rest.iter().filter(|it| it.state == SignState::Signed);
@@ -98,7 +98,7 @@ impl Doing<'_> {
         if may_sign.is_err() {
             ctx.detail(list.clone());
         }
-        settled(ctx, may_sign)?;
+        with_details(ctx, may_sign)?;
         let is_confirmed = self.parameters.get("confirm") == Some(&Value::Bool(true));
         if !is_confirmed && !to_sign.is_empty() {
             ctx.detail(list);
