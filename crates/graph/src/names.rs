@@ -187,9 +187,9 @@ impl Names {
         let Some(place) = found else { return };
         let at = same_path.remove(place);
         let whole = composed(named.path);
-        let others = same_path.iter().filter_map(|it| {
-            let entry = self.entries.get(*it as usize)?;
-            (composed(&entry.path) == whole).then_some((&entry.path, *it))
+        let others = same_path.iter().filter_map(|number| {
+            let entry = self.entries.get(*number as usize)?;
+            (composed(&entry.path) == whole).then_some((&entry.path, *number))
         });
         let heir = others.max().map(|it| it.1);
         if same_path.is_empty() {
@@ -233,7 +233,7 @@ impl Names {
             // If several names are the same when folded, the best counts, and it came first.
             if known
                 .last()
-                .is_none_or(|it| it.0 != at || it.1 == Kind::Folder)
+                .is_none_or(|last| last.0 != at || last.1 == Kind::Folder)
             {
                 known.push((at, kind));
             }
@@ -328,7 +328,7 @@ impl Names {
         let of_folder = self.of_folder.get(&*whole).into_iter().flatten();
         let first = of_folder.min_by_key(|at| {
             let path = self.entries.get(**at as usize).map(|it| &*it.path);
-            let file = path.map(|it| it.rsplit('/').next().unwrap_or(it).to_lowercase());
+            let file = path.map(|path| path.rsplit('/').next().unwrap_or(path).to_lowercase());
             // An `index.md` stands for its folder before a `README.md`.
             (file, path)
         });

@@ -465,7 +465,7 @@ fn tool_run(
         usage: outcome.usage.into(),
         log: log
             .into_iter()
-            .map(|it| (level(it.level), it.message))
+            .map(|line| (level(line.level), line.message))
             .collect(),
         printed: (outcome.stdout, outcome.stderr),
     }

@@ -274,10 +274,10 @@ fn kept(tx: &dyn ReadTx, height: u64) -> Result<Vec<Kept>> {
     };
     let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
     let list = value.as_array().ok_or_else(bad)?.iter();
-    list.map(|it| {
+    list.map(|row| {
         Some(Kept {
-            did: it["did"].as_str()?.to_owned(),
-            line: it["line"].as_str()?.to_owned(),
+            did: row["did"].as_str()?.to_owned(),
+            line: row["line"].as_str()?.to_owned(),
         })
     })
     .collect::<Option<_>>()
@@ -347,7 +347,7 @@ fn cosign(tx: &mut Tx<'_>, row: &CheckpointRow, line: &str, key: &Did) -> Result
     });
     let rows: Vec<Value> = list
         .iter()
-        .map(|it| json!({ "did": it.did, "line": it.line }))
+        .map(|row| json!({ "did": row.did, "line": row.line }))
         .collect();
     let list = Raw(Value::from(rows).to_string().into_bytes());
     COSIGNATURES.set(tx, &key_of(row.height), &list)?;
@@ -390,7 +390,7 @@ fn view(
     };
     Ok(CheckpointView {
         validators,
-        previous: previous.map(|it| (it.height, it.seq)),
+        previous: previous.map(|previous| (previous.height, previous.seq)),
         row,
         label,
         at_ms,
@@ -408,7 +408,7 @@ impl CheckpointView {
         let validators: Vec<Value> = self
             .validators
             .iter()
-            .map(|it| json!({ "did": it.did, "name": it.name, "signedAt": it.at_s }))
+            .map(|validator| json!({ "did": validator.did, "name": validator.name, "signedAt": validator.at_s }))
             .collect();
         json!({
             "height": self.row.height, "size": self.row.seq, "timestamp": self.timestamp(),

@@ -469,7 +469,7 @@ pub fn faults_of_intents(tx: &dyn ReadTx) -> Result<Vec<String>> {
         let file = intent
             .as_ref()
             .and_then(|it| file_of(&key, it, Forms::PLAIN));
-        let is_its_file = file.is_some_and(|it| key == format!("{}:{}", it.source, it.name));
+        let is_its_file = file.is_some_and(|file| key == format!("{}:{}", file.source, file.name));
         let after = intent.as_ref().and_then(|it| it.only()?.after);
         let node = tx.node_by_key("", Kind::Document, &key, When::Now)?;
         let body = node.map(|it| Hash::of(it.body.as_bytes()));

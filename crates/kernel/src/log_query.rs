@@ -395,8 +395,8 @@ impl LogStats {
             "last": self.span_ms.map(|it| timestamp(it.1)),
             "authors": self.n_authors, "revokedAuthors": self.n_revoked,
             "checkpoints": self.n_checkpoints, "eventsSinceCheckpoint": self.n_since_checkpoint,
-            "lastCheckpoint": self.last_checkpoint.as_ref().map(|it| json!({
-                "height": it.height, "size": it.seq, "timestamp": timestamp(it.hlc.ms()),
+            "lastCheckpoint": self.last_checkpoint.as_ref().map(|last_checkpoint| json!({
+                "height": last_checkpoint.height, "size": last_checkpoint.seq, "timestamp": timestamp(last_checkpoint.hlc.ms()),
             })),
             "lastVerified": self.last_verified.map(Verified::to_json),
         })

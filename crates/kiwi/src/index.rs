@@ -361,7 +361,8 @@ fn items_on(item_dir: &ItemDir) -> Result<BTreeMap<String, (Place, Hash)>> {
     }
     let mut stamps: BTreeMap<String, (Place, Vec<u8>)> = BTreeMap::new();
     for file in &walked.files {
-        let above = ancestors(&file.name).find_map(|it| Some((it, directories.get(it)?)));
+        let above =
+            ancestors(&file.name).find_map(|ancestor| Some((ancestor, directories.get(ancestor)?)));
         let (root, place) = match above {
             Some((root, place)) => (root.to_owned(), place.clone()),
             None => match Place::of(item_dir.item_type, &file.name) {

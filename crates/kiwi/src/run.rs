@@ -182,10 +182,10 @@ impl Kiwi {
             })?;
             run_id = Some(id);
         }
-        let steps = directive.steps.iter().map(|it| DirectiveStep {
-            name: it.name.clone(),
-            description: it.description.clone(),
-            action: it.action.clone(),
+        let steps = directive.steps.iter().map(|step| DirectiveStep {
+            name: step.name.clone(),
+            description: step.description.clone(),
+            action: step.action.clone(),
         });
         Ok(DirectiveRun {
             steps: steps.collect(),

@@ -78,7 +78,7 @@ impl EventType {
     pub fn find(text: &str) -> Result<&'static Self> {
         let found = EVENT_TYPES
             .iter()
-            .find(|it| it.class == text || it.name == text);
+            .find(|event| event.class == text || event.name == text);
         found.ok_or_else(|| {
             let names: Vec<&str> = EVENT_TYPES.iter().map(|it| it.name).collect();
             Error::invalid(format!("`event_type`: `{text}` is unknown"))

@@ -428,7 +428,10 @@ impl Index {
         let lacking = self
             .alive()
             .filter(|it| !other.by_text.contains_key(&it.text));
-        lacking.take(limit).map(|it| (it.node, it.n)).collect()
+        lacking
+            .take(limit)
+            .map(|entry| (entry.node, entry.n))
+            .collect()
     }
 
     /// How the chosen model's cosines spread between passages that have nothing to do with each other.

@@ -173,11 +173,17 @@ impl Slot {
             if n_passages >= APPLIED_PASSAGES {
                 n_passages = 0;
                 let nodes = std::mem::take(&mut prepared);
-                self.change(|index| nodes.iter().for_each(|it| index.take_in(it.0, &it.1)));
+                self.change(|index| {
+                    for (node, passages) in &nodes {
+                        index.take_in(node, passages);
+                    }
+                });
             }
         }
         self.change(|index| {
-            prepared.iter().for_each(|it| index.take_in(it.0, &it.1));
+            for (node, passages) in &prepared {
+                index.take_in(node, passages);
+            }
             changes.gone.iter().for_each(|it| index.remove(*it));
             index.vectors.prepare_further();
             index.seq = changes.at;

@@ -6,7 +6,7 @@ use unicode_normalization::UnicodeNormalization;
 /// Whether a path ends with this one, at the boundary of a folder.
 pub(super) fn ends_with_path(path: &str, end: &str) -> bool {
     let before = path.strip_suffix(end);
-    before.is_some_and(|it| it.is_empty() || it.ends_with('/'))
+    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
 /// A path from a folder, or nothing if it leads above the root.

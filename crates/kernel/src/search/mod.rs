@@ -295,7 +295,7 @@ impl Search<'_> {
             }
             // Words that ranking makes nothing of are found all the same, where they stand.
             let rest = complete.iter().flat_map(|it| it.iter());
-            let rest = rest.filter(|it| !ranked_nodes.contains(it) && admits(*it));
+            let rest = rest.filter(|node| !ranked_nodes.contains(node) && admits(*node));
             match policy.all_words {
                 AllWords::Ignored => {}
                 AllWords::AmongRanked => {

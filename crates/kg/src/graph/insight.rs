@@ -277,7 +277,7 @@ impl Kg {
                 let own_start = all.len();
                 all.extend(doc.broken.iter().map(|&at| (doc, at, true)));
                 all.extend(doc.lost.iter().map(|&at| (doc, at, false)));
-                all[own_start..].sort_by_key(|it| (doc.card.links[it.1 as usize].line, it.1));
+                all[own_start..].sort_by_key(|link| (doc.card.links[link.1 as usize].line, link.1));
             }
             let total = all.len();
             let shown = all.into_iter().skip(skip).take(limit);
@@ -401,11 +401,11 @@ impl Kg {
                     continue;
                 }
                 let text = content(tx, other)?;
-                found.extend(mentions.find(&text).into_iter().map(|it| Suggestion {
+                found.extend(mentions.find(&text).into_iter().map(|mention| Suggestion {
                     document: name(other),
                     reason: SuggestionReason::MentionedBy,
-                    line: Some(it.line),
-                    context: it.context,
+                    line: Some(mention.line),
+                    context: mention.context,
                 }));
             }
         }
@@ -440,7 +440,7 @@ impl Kg {
                     |it: &&kenning_graph::Link| it.line == link.line && it.target == link.target;
                 let all = parsed
                     .iter()
-                    .flat_map(|it| it.1.links.iter().chain(&it.1.others));
+                    .flat_map(|card| card.1.links.iter().chain(&card.1.others));
                 let context = { all }.find(same);
                 found.push(Backlink {
                     source: name(source),

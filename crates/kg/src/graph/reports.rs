@@ -152,17 +152,17 @@ fn stats(library: &Library, facts: Option<&GraphFacts>) -> GraphStats {
         |wanted: &dyn Fn(&super::library::Doc) -> bool| docs.iter().filter(|it| wanted(it)).count();
     let by_type = DocType::ALL
         .iter()
-        .map(|&it| (it.as_str(), count(&|doc| doc.card.doc_type == it)));
+        .map(|&kind| (kind.as_str(), count(&|doc| doc.card.doc_type == kind)));
     let by_status = Status::ALL
         .iter()
-        .map(|&it| (it.as_str(), count(&|doc| doc.card.status == it)));
+        .map(|&status| (status.as_str(), count(&|doc| doc.card.status == status)));
     let mut connected: Vec<Connected> = docs
         .iter()
         .filter(|it| !it.is_orphan())
-        .map(|it| Connected {
-            id: it.id.clone(),
-            title: it.card.title.clone(),
-            connections: it.out.len() + it.into.len(),
+        .map(|doc| Connected {
+            id: doc.id.clone(),
+            title: doc.card.title.clone(),
+            connections: doc.out.len() + doc.into.len(),
         })
         .collect();
     connected.sort_by(|a, b| b.connections.cmp(&a.connections).then(a.id.cmp(&b.id)));

@@ -232,7 +232,7 @@ fn glob_of(path: &str) -> Option<Glob> {
 /// The file or folder to which the kernel can restrict a program.
 fn held<'a>(common: &'a Common, verb: &str) -> Result<&'a Glob> {
     let glob = common.single();
-    let glob = glob.filter(|it| it.is_path() || it.folder().is_some());
+    let glob = glob.filter(|glob| glob.is_path() || glob.folder().is_some());
     glob.ok_or_else(|| {
         let base = common.base();
         let folder = match base.as_str() {

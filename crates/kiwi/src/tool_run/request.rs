@@ -198,7 +198,9 @@ fn filled(value: &Value, inputs: &Map<String, Value>) -> Value {
         }
         Value::Array(items) => items.iter().map(|it| filled(it, inputs)).collect(),
         Value::Object(fields) => {
-            let filled = fields.iter().map(|it| (it.0.clone(), filled(it.1, inputs)));
+            let filled = fields
+                .iter()
+                .map(|field| (field.0.clone(), filled(field.1, inputs)));
             Value::Object(filled.collect())
         }
         other => other.clone(),

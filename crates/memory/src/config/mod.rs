@@ -440,7 +440,7 @@ impl Reader<'_> {
     }
 
     fn text(&self, name: &str) -> Option<Text> {
-        let secret = KEYS.iter().any(|it| it.name == name && it.secret);
+        let secret = KEYS.iter().any(|key| key.name == name && key.secret);
         Some(Text::new(name, self.value(name).as_str()?, secret))
     }
 

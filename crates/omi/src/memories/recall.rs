@@ -274,7 +274,7 @@ impl Omi {
         }
         let top: Vec<Value> = found
             .iter()
-            .map(|it| json!({ "memory_id": it.memory.id, "relevance": score::rounded(it.relevance), "final_score": score::rounded(it.final_score) }))
+            .map(|hit| json!({ "memory_id": hit.memory.id, "relevance": score::rounded(hit.relevance), "final_score": score::rounded(hit.final_score) }))
             .collect();
         let ids: Vec<String> = found.iter().map(|it| it.memory.id.clone()).collect();
         let mut data = self.logged_query(&recall.query);

@@ -75,7 +75,11 @@ impl Threads {
 
     /// The names of all threads, in the order of their numbers.
     pub(crate) fn names(&self) -> Vec<&str> {
-        let mut names: Vec<(u32, &str)> = self.by_name.iter().map(|it| (*it.1, &**it.0)).collect();
+        let mut names: Vec<(u32, &str)> = self
+            .by_name
+            .iter()
+            .map(|thread| (*thread.1, &**thread.0))
+            .collect();
         names.sort_unstable();
         names.into_iter().map(|it| it.1).collect()
     }

@@ -280,7 +280,10 @@ impl Index {
         let (mut found, n) = asked.candidates(DEPTH);
         let matches = asked.matches(&found);
         asked.rerank(&mut found, n, &matches);
-        let ranked: HashMap<u32, f64> = found.iter().map(|it| (it.at, it.score)).collect();
+        let ranked: HashMap<u32, f64> = found
+            .iter()
+            .map(|candidate| (candidate.at, candidate.score))
+            .collect();
         for it in &mut all {
             it.score = ranked.get(&it.at).copied().unwrap_or(it.fused - 10.0);
         }

@@ -502,7 +502,7 @@ fn directive(run: DirectiveRun) -> Value {
     let steps: Vec<Value> = run
         .steps
         .iter()
-        .map(|it| json!({ "name": it.name, "description": it.description, "action": it.action }))
+        .map(|step| json!({ "name": step.name, "description": step.description, "action": step.action }))
         .collect();
     json!({
         "source": if run.location.is_some() { "local" } else { "builtin" },

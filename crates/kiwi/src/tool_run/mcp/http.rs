@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Result<Answer> {
     let headers = server.headers.iter();
-    let headers = headers.map(|it| (it.0.clone(), it.1.clone())).collect();
+    let headers = headers
+        .map(|header| (header.0.clone(), header.1.clone()))
+        .collect();
     let egress = Egress::new(Policy {
         // The operator configured this URL, wherever it leads.
         grants: vec![Grant::parse(url)?],
@@ -25,7 +27,8 @@ pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Res
 pub(super) fn over_own_http(ready: &Ready<'_>, url: &str) -> Result<Answer> {
     let given = ready.config.get("headers").and_then(Value::as_object);
     let headers = given.into_iter().flatten();
-    let headers = headers.filter_map(|it| Some((it.0.clone(), it.1.as_str()?.to_owned())));
+    let headers =
+        headers.filter_map(|header| Some((header.0.clone(), header.1.as_str()?.to_owned())));
     let egress = super::super::request::egress(ready, ready.timeout());
     talk(ready, egress, url, headers.collect())
 }
