@@ -19,7 +19,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         &[
             "board",
             "declare",
-            "envelope",
             "flows",
             "kg",
             "kg_extra",
@@ -27,7 +26,6 @@ const KNOWN: &[(&str, &[&str])] = &[
             "koi",
             "omi",
             "omi_extra",
-            "pages",
             "select",
             "table",
         ],
