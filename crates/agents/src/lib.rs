@@ -30,7 +30,7 @@ use kenning_kg::Kg;
 use kenning_koi::Koi;
 use std::sync::Arc;
 
-/// Agents.
+/// Spawns agents and keeps what they reported.
 pub struct Agents {
     kernel: Arc<Kernel>,
     kg: Arc<Kg>,

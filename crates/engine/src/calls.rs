@@ -14,11 +14,11 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Calls.
+/// Running a call.
 impl Engine {
-    /// Runs a call: see [`kenning_kernel::Kernel::patiently`].
-    pub fn patiently<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
-        self.kernel.patiently(waited, work)
+    /// Runs a call: see [`kenning_kernel::Kernel::with_wait_limit`].
+    pub fn with_wait_limit<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
+        self.kernel.with_wait_limit(waited, work)
     }
 
     /// Checks that the caller may change things, and that this process may write.
@@ -40,7 +40,7 @@ impl Engine {
     }
 }
 
-/// Tokens.
+/// Access tokens.
 impl Engine {
     /// Makes a token and returns it. This is the only time that it can be seen.
     pub fn create_token(&self, caller: &Caller, new: NewToken) -> Result<String> {
@@ -235,7 +235,7 @@ impl Engine {
     }
 }
 
-/// Agents.
+/// Keys of agents.
 impl Engine {
     /// Makes a key for an agent.
     pub fn create_agent_key(&self, caller: &Caller, name: &str) -> Result<AgentView> {

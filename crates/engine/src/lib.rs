@@ -9,7 +9,6 @@ mod backups;
 mod calls;
 mod cleanup;
 mod sensors;
-mod workflows;
 
 pub use backups::{
     BackupKind, BackupList, BackupView, RestoreOptions, RestoreTo, RestoredBackup, VerifiedBackup,
@@ -29,11 +28,10 @@ pub use kenning_kernel::{
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;
 pub use sensors::{SENSORS_LOOK, Sensors};
-pub use workflows::{Hands, INACTIVITY_MS, Nature, WorkflowKind, WorkflowService};
 pub use {
     kenning_agents as agents, kenning_kami as kami, kenning_kg as kg, kenning_kiwi as kiwi,
     kenning_koi as koi, kenning_llm as llm, kenning_omi as omi, kenning_query as query,
-    kenning_runs as runs, kenning_workflow as workflow,
+    kenning_runs as runs, kenning_workflow as workflow, kenning_workflow_steps as workflow_steps,
 };
 
 use agents::Agents;
@@ -53,6 +51,7 @@ use query::Queries;
 use runs::Runs;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use workflow_steps::Workflows;
 
 /// What a process needs to open the engine.
 pub struct Options {
@@ -167,6 +166,7 @@ pub struct Engine {
     koi: Arc<Koi>,
     queries: Queries,
     runs: Arc<Runs>,
+    workflows: Workflows,
     agents: Arc<Agents>,
 }
 
@@ -191,6 +191,8 @@ impl Engine {
         kg.ask_for_entities(who);
         let queries = Queries::new(Arc::clone(&kernel));
         let runs = Arc::new(Runs::new(Arc::clone(&kernel)));
+        let (documents, steps) = (Arc::clone(&kg), Arc::clone(&runs));
+        let workflows = Workflows::new(Arc::clone(&kernel), documents, steps);
         let (documents, sources) = (Arc::clone(&kg), Arc::clone(&koi));
         let agents = Arc::new(Agents::new(Arc::clone(&kernel), documents, sources));
         let engine = Self {
@@ -202,6 +204,7 @@ impl Engine {
             koi,
             queries,
             runs,
+            workflows,
             agents,
         };
         engine.finish_writes()?;
@@ -259,6 +262,11 @@ impl Engine {
     /// Runs of workflows and agents, and the trajectories they leave.
     pub fn runs(&self) -> &Arc<Runs> {
         &self.runs
+    }
+
+    /// Workflows: starting one and doing its steps.
+    pub fn workflows(&self) -> &Workflows {
+        &self.workflows
     }
 
     /// Agents, and what they reported.

@@ -8,6 +8,7 @@ use kenning_core::{Error, Result};
 use kenning_engine::kg::{GraphWatch, WatchOptions};
 use kenning_engine::koi::{PageWatch, WatchPace};
 use kenning_engine::omi::{Pace, Webhooks};
+use kenning_engine::worker::Worker;
 use kenning_engine::{Engine, Options, Principal, SENSORS_LOOK, Sensors};
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts, Limits};
@@ -123,7 +124,9 @@ impl Host for Program {
         let engine = board.engine().clone();
         // Nobody waits for it, and whoever starts next does what it did not.
         let cleaning = Arc::clone(&engine);
-        std::thread::spawn(move || drop(cleaning.clean_up()));
+        let _cleaning = Worker::start("clean-up", Arc::default(), move |_| {
+            drop(cleaning.clean_up());
+        });
         let peers = board.engine().start_peer_sync();
         let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
         let sensors = Sensors::start(board.engine(), SENSORS_LOOK);

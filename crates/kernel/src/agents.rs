@@ -111,7 +111,7 @@ impl Kernel {
             let data = json!({ "name": agent.name, "did": agent.did });
             tx.record(event, data).map(drop)
         };
-        self.patiently(caller.waited, || self.log.write(&system_space(), write))
+        self.with_wait_limit(caller.waited, || self.log.write(&system_space(), write))
     }
 
     /// The agents that have keys, and those that had.
@@ -122,7 +122,7 @@ impl Kernel {
             rows.map(|(name, row)| AgentView::from_bytes(&name, &row.0))
                 .collect()
         };
-        self.patiently(caller.waited, || self.log.read(&system_space(), read))
+        self.with_wait_limit(caller.waited, || self.log.read(&system_space(), read))
     }
 
     fn find_agent(&self, name: &str) -> Result<Option<AgentView>> {

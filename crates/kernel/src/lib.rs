@@ -45,7 +45,7 @@ pub mod worker;
 
 pub use agents::AgentView;
 pub use authors::AuthorView;
-pub use bucket::{Bucket, Kept, Mark, Raw, Text, VECTOR_ACCOUNTS};
+pub use bucket::{Bucket, Mark, Raw, RowCodec, Text, VECTOR_ACCOUNTS};
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use checkpoints::{CheckpointView, Validator};
 pub use copy::{Restored, check_backup, read_back};
@@ -219,7 +219,7 @@ impl Kernel {
     /// Runs a call: all its waits together have one limit, from which the time it has waited before
     /// is subtracted, and the configuration is read once. Every call of a tool runs through this, and so does everything else here that a
     /// client waits for. Long work (backup, restore, verify, import, export) does not.
-    pub fn patiently<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
+    pub fn with_wait_limit<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
         self.with_one_config(|| {
             if self.shared {
                 patience::within(SHARED_WAIT.saturating_sub(waited.0), work)
@@ -308,7 +308,7 @@ impl Kernel {
     }
 
     /// The index of passages.
-    pub fn searcher(&self) -> &Arc<Searcher> {
+    pub(crate) fn searcher(&self) -> &Arc<Searcher> {
         &self.searcher
     }
 

@@ -98,7 +98,7 @@ pub struct LoggedEvent {
     pub author: String,
     /// For whom it was written, if that was said.
     pub agent: Option<String>,
-    /// When.
+    /// When it was written.
     pub hlc: Hlc,
     /// What its author had seen.
     pub parents: Vec<Hash>,
@@ -111,7 +111,7 @@ pub struct LoggedEvent {
 /// Figures of a log.
 #[derive(Clone, Debug)]
 pub struct LogStats {
-    /// Events.
+    /// The number of events.
     pub n_events: u64,
     /// Events of each kind, in the order of their names.
     pub kinds: Vec<(String, u64)>,
@@ -184,7 +184,7 @@ impl Kernel {
             })
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// The figures of the caller's log that cost nothing to know, however long it is: no kinds, no times.
@@ -193,7 +193,7 @@ impl Kernel {
         let did_method = self.did_method()?;
         let work = |tx: &dyn ReadTx| summary(tx, &did_method);
         let space = &caller.principal.space;
-        let stats = self.patiently(caller.waited, || self.log.read(space, work))?;
+        let stats = self.with_wait_limit(caller.waited, || self.log.read(space, work))?;
         Ok(LogStats {
             last_verified: self.last_verified(space),
             ..stats
@@ -221,7 +221,7 @@ impl Kernel {
             })
         };
         let space = &caller.principal.space;
-        let stats = self.patiently(caller.waited, || self.log.read(space, work))?;
+        let stats = self.with_wait_limit(caller.waited, || self.log.read(space, work))?;
         Ok(LogStats {
             last_verified: self.last_verified(space),
             ..stats
@@ -395,8 +395,8 @@ impl LogStats {
             "last": self.span_ms.map(|it| timestamp(it.1)),
             "authors": self.n_authors, "revokedAuthors": self.n_revoked,
             "checkpoints": self.n_checkpoints, "eventsSinceCheckpoint": self.n_since_checkpoint,
-            "lastCheckpoint": self.last_checkpoint.as_ref().map(|it| json!({
-                "height": it.height, "size": it.seq, "timestamp": timestamp(it.hlc.ms()),
+            "lastCheckpoint": self.last_checkpoint.as_ref().map(|last_checkpoint| json!({
+                "height": last_checkpoint.height, "size": last_checkpoint.seq, "timestamp": timestamp(last_checkpoint.hlc.ms()),
             })),
             "lastVerified": self.last_verified.map(Verified::to_json),
         })

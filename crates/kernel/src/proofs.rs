@@ -61,7 +61,7 @@ impl Kernel {
             (None, Sign::IfNeeded) => {
                 self.may_write(caller)?;
                 let sign = |tx: &mut Tx<'_>| tx.record_checkpoint(&CheckpointLabel::default());
-                self.patiently(caller.waited, || self.log.write(&space, sign))?
+                self.with_wait_limit(caller.waited, || self.log.write(&space, sign))?
             }
             (None, Sign::Never) => {
                 return Err(Error::conflict(format!(
@@ -164,7 +164,7 @@ pub fn check_proof(text: &str, key: &Did) -> Result<(u64, String, u64)> {
     let seal = fields
         .iter()
         .filter(|it| ["checkpoint", "note"].contains(&it.0.as_str()));
-    let seal: Map<String, Value> = seal.map(|it| (it.0.clone(), it.1.clone())).collect();
+    let seal: Map<String, Value> = seal.map(|seal| (seal.0.clone(), seal.1.clone())).collect();
     if fields.len() != 7 + seal.len() {
         return Err(malformed("{"));
     }

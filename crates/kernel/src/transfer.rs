@@ -45,7 +45,7 @@ pub struct Imported {
     pub unchanged: u64,
     /// Files that were here: their entries were added, or they were left as they are.
     pub kept_files: u64,
-    /// Edges.
+    /// The number of edges.
     pub edges: u64,
     /// Nodes and edges that wait for the signature of a second key.
     pub waiting: u64,

@@ -277,7 +277,7 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        tasks::get(self, self.principal(&context), request.task_id).await
+        tasks::get(&self.board, self.principal(&context), request.task_id).await
     }
 
     /// No workflow asks its client anything, so every answer comes too late and changes nothing.
@@ -286,7 +286,7 @@ impl ServerHandler for Server {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let task = tasks::get(self, self.principal(&context), request.task_id);
+        let task = tasks::get(&self.board, self.principal(&context), request.task_id);
         task.await.map(drop)
     }
 
@@ -295,7 +295,7 @@ impl ServerHandler for Server {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::cancel(self, self.principal(&context), request.task_id).await
+        tasks::cancel(&self.board, self.principal(&context), request.task_id).await
     }
 
     /// rmcp calls this for unknown methods, and for known ones with unreadable parameters.
@@ -319,7 +319,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         self.require_items::<ListPromptsRequestMethod>()?;
-        skills::list_prompts(self, self.principal(&context)).await
+        skills::list_prompts(&self.board, self.principal(&context)).await
     }
 
     async fn get_prompt(
@@ -328,7 +328,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         self.require_items::<GetPromptRequestMethod>()?;
-        skills::get_prompt(self, self.principal(&context), request).await
+        skills::get_prompt(&self.board, self.principal(&context), request).await
     }
 
     async fn list_resources(
@@ -337,7 +337,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         self.require_items::<ListResourcesRequestMethod>()?;
-        skills::list_resources(self, self.principal(&context), request).await
+        skills::list_resources(&self.board, self.principal(&context), request).await
     }
 
     async fn list_resource_templates(
@@ -355,7 +355,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.require_items::<ReadResourceRequestMethod>()?;
-        skills::read_resource(self, self.principal(&context), &request.uri).await
+        skills::read_resource(&self.board, self.principal(&context), &request.uri).await
     }
 
     // rmcp would answer the next four as if the server did what they ask for.

@@ -4,10 +4,10 @@
 //! cancelled is stopped wherever it is done.
 
 use crate::call;
-use crate::server::Server;
 use kenning_core::{Code, Error};
 use kenning_engine::runs::{Family, Outcome, Run, Status};
 use kenning_engine::{Caller, Principal, timestamp};
+use kenning_tools::Board;
 use rmcp::model::{
     CallToolResponse, CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, Task,
     TaskPayload, TaskStatus,
@@ -57,11 +57,12 @@ pub(crate) fn answer(result: CallToolResult) -> CallToolResponse {
 
 /// How a task is, with its result if it has ended.
 pub(crate) async fn get(
-    server: &Server,
+    board: &Board,
     principal: Principal,
     id: String,
 ) -> Result<GetTaskResult, ErrorData> {
-    let board = server.board().clone();
+    let slots = board.slots();
+    let board = board.clone();
     let work = move |caller: &Caller| {
         let runs = board.engine().runs();
         let run = runs.expect_run(caller, Family::Workflow, &id)?;
@@ -70,7 +71,6 @@ pub(crate) async fn get(
             .map(|_| kenning_tools::workflow_reply(run.clone()));
         Ok((run, reply))
     };
-    let slots = server.board().slots();
     let found = call::run_blocking(slots, Caller::new(principal), work).await;
     let (run, reply) = found.and_then(|it| it).map_err(refusal)?;
     let payload = match (reply, run.outcome) {
@@ -89,11 +89,12 @@ pub(crate) async fn get(
 
 /// Stops the workflow of a task. One that has ended stays as it is.
 pub(crate) async fn cancel(
-    server: &Server,
+    board: &Board,
     principal: Principal,
     id: String,
 ) -> Result<(), ErrorData> {
-    let board = server.board().clone();
+    let slots = board.slots();
+    let board = board.clone();
     let work = move |caller: &Caller| {
         let runs = board.engine().runs();
         match runs.stop(caller, Family::Workflow, &id) {
@@ -101,7 +102,6 @@ pub(crate) async fn cancel(
             other => other.map(drop),
         }
     };
-    let slots = server.board().slots();
     let done = call::run_blocking(slots, Caller::new(principal), work).await;
     done.and_then(|it| it).map_err(refusal)
 }

@@ -78,7 +78,7 @@ impl EventType {
     pub fn find(text: &str) -> Result<&'static Self> {
         let found = EVENT_TYPES
             .iter()
-            .find(|it| it.class == text || it.name == text);
+            .find(|event| event.class == text || event.name == text);
         found.ok_or_else(|| {
             let names: Vec<&str> = EVENT_TYPES.iter().map(|it| it.name).collect();
             Error::invalid(format!("`event_type`: `{text}` is unknown"))
@@ -148,7 +148,7 @@ impl Omi {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().read(space, read))
+            .with_wait_limit(caller.waited, || self.kernel.log().read(space, read))
     }
 
     /// The events after a place in the log, of one kind or of all, among the next `limit` events of
@@ -178,7 +178,7 @@ impl Omi {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().read(space, read))
+            .with_wait_limit(caller.waited, || self.kernel.log().read(space, read))
     }
 }
 

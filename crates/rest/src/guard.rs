@@ -18,6 +18,7 @@ use crate::hosts::Hosts;
 use crate::peers;
 use crate::places::Place;
 use crate::rate::Rate;
+pub use crate::server::Peer;
 use crate::server::{Limits, Terms};
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -28,7 +29,7 @@ use kenning_core::{Code, Error, Result, Space};
 use kenning_engine::{Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use kenning_tools::slots::Slots;
 use kenning_tools::slots::bodies::{FREE_BYTES, Held};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -197,7 +198,7 @@ impl Guard {
             })
         };
         if foreign && !followed {
-            return Err(Error::denied("a page of another site is asking")
+            return Err(Error::denied("cross-site request refused")
                 .hint("open the address itself, or call it from a program"));
         }
         Ok(())
@@ -533,7 +534,3 @@ fn limited(why: String, seconds: u64) -> Response<Body> {
     headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     response
 }
-
-/// Who is at the other end of the connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer(pub SocketAddr);

@@ -10,6 +10,7 @@ mod body;
 mod cors;
 mod failures;
 pub mod guard;
+mod handler;
 mod hosts;
 mod koi;
 mod log;
@@ -24,6 +25,7 @@ mod routes;
 mod server;
 mod sse;
 mod stream;
+mod tail;
 
 pub use body::BODY_BYTES_MAX;
 pub use cors::Origin;

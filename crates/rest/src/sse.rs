@@ -2,9 +2,9 @@
 
 use crate::answer;
 use crate::guard::Pass;
-use crate::memory::{self, Memory};
-use crate::routes::Slots;
+use crate::handler::Slots;
 use crate::server::Terms;
+use crate::tail::Tail;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State};
@@ -18,7 +18,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 /// A line is sent at least this often, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -30,39 +30,6 @@ const BATCH: usize = 100;
 const TYPES_MAX: usize = 100;
 /// At most this many clients read the log at once.
 const READING_MAX: usize = 8;
-
-/// Says when it is worth reading the log again.
-#[derive(Clone)]
-pub(crate) struct Tail {
-    appended: watch::Receiver<()>,
-    /// How often to read anyway: the store does not notify about every append.
-    poll: Duration,
-}
-
-impl Tail {
-    pub(crate) fn of(board: &Board) -> Self {
-        let (sender, appended) = watch::channel(());
-        let poll = board.engine().on_append(Arc::new(move || {
-            // Without followers there is nobody to tell.
-            let _nobody = sender.send(());
-        }));
-        Self { appended, poll }
-    }
-
-    /// One that never notifies.
-    #[cfg(test)]
-    pub(crate) fn silent() -> Self {
-        Self {
-            appended: watch::channel(()).1,
-            poll: Duration::from_secs(1),
-        }
-    }
-
-    async fn wait(&mut self) {
-        // Time is up, something was appended, or the store is closing: read in any case.
-        drop(tokio::time::timeout(self.poll, self.appended.changed()).await);
-    }
-}
 
 /// `GET /events`: everything after `Last-Event-ID` (or `?after=`), then new events. Without either
 /// only new events. `?event_type=` names some types, as `kg_audit_query` does.
@@ -98,36 +65,7 @@ pub(crate) async fn events(
     followed.await.unwrap_or_else(|error| answer::error(&error))
 }
 
-/// `GET /api/v1/events`: the same log, as the memory contract sees it. `?event_type=` names one kind.
-pub(crate) async fn memory_events(
-    State(memory): State<Memory>,
-    State(slots): State<Slots>,
-    (Extension(who), Extension(waited)): (Extension<Principal>, Extension<Waited>),
-    Extension(pass): Extension<Pass>,
-    terms: Option<Extension<Terms>>,
-    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
-    headers: HeaderMap,
-) -> Response<Body> {
-    let query = query.map(|it| it.0).unwrap_or_default();
-    let followed = async {
-        let wanted = query.iter().find(|(name, _)| name == "event_type");
-        let wanted = wanted.map(|it| EventType::find(&it.1)).transpose()?;
-        let reader = Reader {
-            engine: memory.engine_as("memory_recall")?.clone(),
-            who,
-            pass,
-            shape: Shape::Memory(wanted),
-            types: Arc::default(),
-        };
-        let asked = asked(&query, &headers);
-        follow(slots, reader, terms.map(|it| it.0), asked, waited).await
-    };
-    followed
-        .await
-        .unwrap_or_else(|error| memory::refused(&error))
-}
-
-async fn follow(
+pub(crate) async fn follow(
     slots: Slots,
     reader: Reader,
     terms: Option<Terms>,
@@ -150,7 +88,7 @@ async fn follow(
 
 /// The format of events.
 #[derive(Clone, Copy)]
-enum Shape {
+pub(crate) enum Shape {
     /// As they are in the log.
     Log,
     /// As in the memory contract, of one kind or of all.
@@ -181,7 +119,7 @@ impl Shape {
 
 /// Where to begin. A client that reconnects uses its first URL and gives its position in the header,
 /// so the header counts.
-fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>> {
+pub(crate) fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>> {
     let header = headers.get("last-event-id").map(HeaderValue::as_bytes);
     let header = header.map(String::from_utf8_lossy);
     // A client that has not seen any event sends an empty header.
@@ -200,13 +138,13 @@ fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>>
 
 /// Reads the log for one caller, as long as it is permitted.
 #[derive(Clone)]
-struct Reader {
-    engine: Arc<Engine>,
-    who: Principal,
-    pass: Pass,
-    shape: Shape,
+pub(crate) struct Reader {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) who: Principal,
+    pub(crate) pass: Pass,
+    pub(crate) shape: Shape,
     /// Only events of these types of the log; empty for all.
-    types: Arc<[String]>,
+    pub(crate) types: Arc<[String]>,
 }
 
 impl Reader {

@@ -58,7 +58,7 @@ impl StepDone {
 /// How a run ends.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// How.
+    /// Whether it went well.
     pub outcome: Outcome,
     /// Why, if it went badly.
     pub error: Option<String>,

@@ -119,7 +119,7 @@ impl Runs {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().write(space, write))
+            .with_wait_limit(caller.waited, || self.kernel.log().write(space, write))
     }
 
     /// A run by its id.
@@ -232,7 +232,7 @@ impl Runs {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().write(space, write))
+            .with_wait_limit(caller.waited, || self.kernel.log().write(space, write))
     }
 
     pub(crate) fn kernel(&self) -> &Arc<Kernel> {

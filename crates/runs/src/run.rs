@@ -16,7 +16,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Both.
+    /// All families.
     pub const ALL: [Self; 2] = [Self::Workflow, Self::Agent];
 
     /// The word in rows and on the command line.
@@ -113,9 +113,9 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepOutcome {
-    /// Well.
+    /// The step succeeded.
     Success,
-    /// Badly.
+    /// The step failed.
     Failure,
     /// It was left to somebody else.
     Pending,

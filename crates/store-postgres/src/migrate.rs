@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// In order; the position in the list is the version that a migration leads to.
 const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001_cellar.sql"),
+    include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_sealed_events.sql"),
     include_str!("../migrations/0003_no_full_text.sql"),
     include_str!("../migrations/0004_event_indexes.sql"),

@@ -28,11 +28,11 @@ pub use json::{
     JSON_DEPTH_MAX, canonical_json, canonical_object, check_json_depth, json_depth, parse_json,
     parse_json_once, parse_jsons_once,
 };
-pub use names::NameHit;
+pub use names::{NameHit, NameRow};
 pub use rows::{
     CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KeyPart,
-    KvRow, NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, RowKey, SealedData,
-    Table, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
+    KvRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, RowKey, SealedData, Table,
+    TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space, idle};

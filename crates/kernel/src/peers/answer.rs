@@ -94,9 +94,9 @@ impl Kernel {
             Ok(response) => response,
             Err(error) => {
                 let said = error.message.clone();
-                self.count(&peer, move |it| {
-                    it.errors += 1;
-                    it.last_error = Some(said);
+                self.count(&peer, move |counts| {
+                    counts.errors += 1;
+                    counts.last_error = Some(said);
                 })?;
                 return Err(error);
             }

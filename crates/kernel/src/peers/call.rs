@@ -219,7 +219,7 @@ impl<'a> Link<'a> {
             self.greet()?;
         }
         let Some(did) = self.did else {
-            return Err(Error::internal("a message to nobody"));
+            return Err(Error::internal("the peer of a message is unknown"));
         };
         self.number += 1;
         let signer = self.kernel.log().signer();
@@ -347,23 +347,23 @@ impl Kernel {
         match exchanged {
             Ok(done) => {
                 let counted = done.clone();
-                self.count(peer, move |it| {
-                    it.failures = 0;
-                    it.last_error = None;
-                    it.last_sync_ms = Some(now);
-                    it.last_try_ms = Some(now);
-                    it.latency_ms = Some(latency);
-                    it.add(&counted);
+                self.count(peer, move |counts| {
+                    counts.failures = 0;
+                    counts.last_error = None;
+                    counts.last_sync_ms = Some(now);
+                    counts.last_try_ms = Some(now);
+                    counts.latency_ms = Some(latency);
+                    counts.add(&counted);
                 })?;
                 Ok(done)
             }
             Err(error) => {
                 let said = error.message.clone();
-                self.count(peer, move |it| {
-                    it.failures += 1;
-                    it.errors += 1;
-                    it.last_try_ms = Some(now);
-                    it.last_error = Some(said);
+                self.count(peer, move |counts| {
+                    counts.failures += 1;
+                    counts.errors += 1;
+                    counts.last_try_ms = Some(now);
+                    counts.last_error = Some(said);
                 })?;
                 Err(error)
             }

@@ -99,7 +99,7 @@ fn run(kernel: &Kernel, signal: &Signal) {
         };
         let callable = peers
             .iter()
-            .filter(|it| !it.endpoint.is_empty() && it.cut_off.is_none());
+            .filter(|peer| !peer.endpoint.is_empty() && peer.cut_off.is_none());
         for peer in callable {
             if signal.is_stopped() {
                 return;

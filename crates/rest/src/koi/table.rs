@@ -6,6 +6,7 @@
 use super::descriptions;
 use super::facts;
 use super::fields::{Field, Kind};
+use super::statements;
 use kenning_tools::TOOLS;
 use kenning_tools::koi::api::{self, Nothing, Place, Route, Verb};
 use kenning_tools::koi::{github_files, github_repos};
@@ -86,8 +87,8 @@ const OTHERS: &[Route] = &[
         tool: "ingest_url",
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::EvaluateRequest>,
-        answer: |engine, caller, request| api::via(engine, caller, request, facts::evaluate),
+        schema: api::fields::<statements::EvaluateRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, statements::evaluate),
     },
     Route {
         verb: Verb::Get,
@@ -224,8 +225,10 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::RegisterRequest>,
-        answer: |engine, caller, request| api::via(engine, caller, request, facts::register_entity),
+        schema: api::fields::<statements::RegisterRequest>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, statements::register_entity)
+        },
     },
     Route {
         verb: Verb::Post,
@@ -234,9 +237,9 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::SyncRequest>,
+        schema: api::fields::<statements::SyncRequest>,
         answer: |engine, caller, request| {
-            api::via(engine, caller, request, facts::sync_relationships)
+            api::via(engine, caller, request, statements::sync_relationships)
         },
     },
     Route {
@@ -246,8 +249,8 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::IngestRequest>,
-        answer: |engine, caller, request| api::via(engine, caller, request, facts::ingest),
+        schema: api::fields::<statements::IngestRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, statements::ingest),
     },
     Route {
         verb: Verb::Post,
@@ -276,9 +279,9 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Query,
-        schema: api::fields::<facts::RegenerateRequest>,
+        schema: api::fields::<statements::RegenerateRequest>,
         answer: |engine, caller, request| {
-            api::via(engine, caller, request, facts::regenerate_notes)
+            api::via(engine, caller, request, statements::regenerate_notes)
         },
     },
 ];

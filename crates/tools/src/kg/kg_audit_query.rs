@@ -160,7 +160,9 @@ impl Tool for KgAuditQuery {
             },
             text: filters.text.clone(),
             skip: skip as u64,
-            limit: input.limit.map_or(50, |it| it.told(ctx, "limit")),
+            limit: input
+                .limit
+                .map_or(50, |it| it.get_with_remark(ctx, "limit")),
             newest_first: input.newest_first,
         };
         if let (Some(from), Some(to)) = (query.from_ms, query.to_ms)

@@ -94,7 +94,10 @@ impl Tool for KgGraphQuery {
         let query = DocumentQuery {
             text: Some(text.clone()),
             doc_type: input.doc_type.map(|it| it.0),
-            limit: input.limit.map_or(10, |it| it.told(ctx, "limit")) + skip,
+            limit: input
+                .limit
+                .map_or(10, |it| it.get_with_remark(ctx, "limit"))
+                + skip,
             relations: input.include_relations,
             kinds: kinds(&input.kinds)?,
             ..DocumentQuery::default()

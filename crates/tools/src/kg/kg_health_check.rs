@@ -5,7 +5,8 @@ use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::agents::AgentHealth;
 use kenning_engine::kg::GraphHealth;
-use kenning_engine::{LogStats, ProcessMemory, WorkflowService, timestamp};
+use kenning_engine::workflow_steps::WorkflowService;
+use kenning_engine::{LogStats, ProcessMemory, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -223,7 +224,7 @@ impl Tool for KgHealthCheck {
         for component in &checked {
             let runs = ctx.board.metrics().calls(&RUNS);
             let (state, why) = match component {
-                Component::Workflows => workflows(&ctx.engine.workflow_service(ctx.caller)?),
+                Component::Workflows => workflows(&ctx.engine.workflows().service(ctx.caller)?),
                 other => examine(*other, &graph, &log, &memory, (runs, agents)),
             };
             worst = worst.max(state);

@@ -151,16 +151,16 @@ fn a_call_keeps_to_the_configuration_that_it_read_first() {
     let kernel = fixture.kernel();
     let read = || kernel.memory_config().unwrap().max_now_tokens;
     put(900);
-    kernel.patiently(fixture.owner().waited, || {
+    kernel.with_wait_limit(fixture.owner().waited, || {
         assert_eq!(read(), 900);
         put(1_000);
         assert_eq!(read(), 900);
         // A part of the call is the call.
-        kernel.patiently(fixture.owner().waited, || assert_eq!(read(), 900));
+        kernel.with_wait_limit(fixture.owner().waited, || assert_eq!(read(), 900));
         // Another program in the same call has settings of its own.
         let other = Fixture::new();
         let theirs = other.kernel();
-        let default = theirs.patiently(other.owner().waited, || theirs.memory_config());
+        let default = theirs.with_wait_limit(other.owner().waited, || theirs.memory_config());
         assert_ne!(default.unwrap().max_now_tokens, 900);
         assert_eq!(read(), 900);
         // What the call itself sets, it goes by.

@@ -193,7 +193,8 @@ fn a_collaboration_waits_until_the_document_is_ready_and_makes_a_task() {
         let id = id.as_str().unwrap();
         let engine = fixture.board.engine();
         engine
-            .advance_workflow(&fixture.board, &space, id, &|_| true)
+            .workflows()
+            .advance(&fixture.board, &space, id, &|_| true)
             .unwrap();
         status(fixture, &json!(id))
     };
@@ -249,7 +250,8 @@ fn a_sync_generates_and_watches_until_it_is_stopped() {
     let (engine, caller) = (fixture.board.engine(), fixture.owner());
     let space = &caller.principal.space;
     engine
-        .advance_workflow(&fixture.board, space, id, &|it| it.n_steps < 4)
+        .workflows()
+        .advance(&fixture.board, space, id, &|it| it.n_steps < 4)
         .unwrap();
     let found = ask(&fixture, "kg_query", json!({ "query": "walrus seen" }));
     assert!(found.to_string().contains("docs/new.md"), "{found}");

@@ -4,9 +4,9 @@
 
 use super::documents::{self, DOCUMENTS_MAX};
 use super::{Next, Work, count, gap_event, unknown};
-use crate::kg::Status as DocStatus;
 use kenning_core::{Kind, Result};
 use kenning_kernel::{memory_id, timestamp};
+use kenning_kg::Status as DocStatus;
 use kenning_memory::belief;
 use kenning_runs::{Ending, Outcome, StepDone};
 use kenning_store::{NodeFilter, When};
@@ -74,10 +74,7 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
         }
         "check-links" => {
             let meant = paths(work, path)?;
-            let (links, _) = work
-                .engine
-                .kg()
-                .graph_broken_links(work.caller, 0, usize::MAX)?;
+            let (links, _) = work.kg.graph_broken_links(work.caller, 0, usize::MAX)?;
             let found = links
                 .into_iter()
                 .filter(|it| meant.contains(&it.source.path));
@@ -121,11 +118,11 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
 fn each(
     work: &Work<'_>,
     path: &str,
-    mut visit: impl FnMut(&crate::kg::DocumentContent) -> Result<()>,
+    mut visit: impl FnMut(&kenning_kg::DocumentContent) -> Result<()>,
 ) -> Result<()> {
     for (id, _) in documents::beneath(work, path)?.iter().take(DOCUMENTS_MAX) {
         work.caller.check()?;
-        let content = work.engine.kg().document(work.caller, Some(id), None)?;
+        let content = work.kg.document(work.caller, Some(id), None)?;
         visit(&content)?;
     }
     Ok(())
@@ -175,7 +172,7 @@ fn stale(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
             .iter()
             .filter(|it| it.broken.is_none())
         {
-            let kg = work.engine.kg();
+            let kg = work.kg;
             let Ok(target) = kg.document(work.caller, Some(&link.target), None) else {
                 continue;
             };
@@ -220,7 +217,7 @@ fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
         kinds: vec![Kind::Memory],
         ..NodeFilter::default()
     };
-    let memories = work.engine.kernel.log().read(space, |tx| {
+    let memories = work.kernel.log().read(space, |tx| {
         let mut all = tx.nodes(&filter, When::Now, None, usize::MAX)?;
         all.sort_by_key(|it| std::cmp::Reverse(it.updated));
         all.truncate(MEMORIES_MAX);
