@@ -236,11 +236,6 @@ impl<'a> Tx<'a> {
         self.changes.push(Change::RevokeAuthor { author });
     }
 
-    /// The events that follow are written for this agent: its identifier is signed beside the node's.
-    pub fn act_for(&mut self, agent: Option<Did>) {
-        self.agent = agent;
-    }
-
     /// The space that it writes to.
     pub fn space(&self) -> &Space {
         self.space
