@@ -3,6 +3,7 @@
 use crate::guard::{self, Guard};
 use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
+use crate::refusals::Refusals;
 use crate::{answer, body, log, openapi, peers, registry, sse};
 use axum::Router;
 use axum::body::Body;
@@ -26,6 +27,7 @@ use tokio::sync::oneshot;
 pub(crate) struct Slots {
     pub(crate) calls: Arc<slots::Slots>,
     pub(crate) tail: sse::Tail,
+    refusals: Arc<Refusals>,
 }
 
 /// What every handler can ask for.
@@ -67,6 +69,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
     let slots = Slots {
         calls: board.slots().clone(),
         tail: sse::Tail::of(&board),
+        refusals: guard.refusals(),
     };
     let memory = Memory::of(&board);
     let koi = Koi::of(&board);
@@ -165,10 +168,12 @@ async fn health(
 
 async fn metrics(
     State(board): State<Board>,
+    State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
     Extension(waited): Extension<Waited>,
 ) -> Response<Body> {
     let mut text = board.metrics().to_text() + &board.slots().counts().to_text();
+    text += &slots.refusals.to_text();
     let caller = Caller::new(who).after(waited);
     let state = tokio::task::spawn_blocking(move || board.engine().log_summary(&caller)).await;
     // A token that may not read the log still sees the counters.
@@ -428,6 +433,7 @@ mod tests {
         Slots {
             calls: Arc::default(),
             tail: sse::Tail::silent(),
+            refusals: Arc::default(),
         }
     }
 
