@@ -166,6 +166,18 @@ impl Log {
         })
     }
 
+    /// The same for work that may take long: see [`Store::read_long`].
+    pub fn read_long<T>(
+        &self,
+        space: &Space,
+        work: impl FnOnce(&dyn ReadTx) -> Result<T>,
+    ) -> Result<T> {
+        self.store.read_long(space, |tx| {
+            let _open = Open::begin();
+            work(tx)
+        })
+    }
+
     /// Runs `work` in a write transaction and returns once it and its events are durable.
     #[expect(
         clippy::disallowed_methods,

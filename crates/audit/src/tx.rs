@@ -188,11 +188,6 @@ impl<'a> Tx<'a> {
         Ok(tx)
     }
 
-    /// The events that follow are written for this agent: its identifier is signed beside the node's.
-    pub fn act_for(&mut self, agent: Option<Did>) {
-        self.agent = agent;
-    }
-
     /// The space that it writes to.
     pub fn space(&self) -> &Space {
         self.space

@@ -8,7 +8,7 @@
 )]
 
 use kenning_audit::foreign::{Batch, Entry, Foreign};
-use kenning_audit::{Draft, EdgeDraft, Log, Report, Signer, Verify, verify};
+use kenning_audit::{Draft, EdgeDraft, Log, Report, Signer, Verify, on_behalf_of, verify};
 use kenning_core::{FixedClock, Kind, NodeId, SeededRandom, Space};
 use kenning_store::{Row, Store, Table};
 use kenning_store_sqlite::{FILE_NAME, Sqlite};
@@ -96,11 +96,13 @@ fn one_flipped_bit_is_noticed_among_events_of_several_authors() {
     let agent = Signer::from_secret(&[7; 32]).did().clone();
     log.write(&here, move |tx| {
         tx.add_author(&joined);
-        tx.record("AuthorAdded", json!({}))?;
-        tx.act_for(Some(agent));
-        tx.record("Told", json!({ "by": "an agent" }))
+        tx.record("AuthorAdded", json!({}))
     })
     .unwrap();
+    let told = on_behalf_of(Some(agent), || {
+        log.write(&here, |tx| tx.record("Told", json!({ "by": "an agent" })))
+    });
+    told.unwrap();
     let other = open(elsewhere.path(), 3);
     fill(&other, "third");
     let mut rows = Vec::new();

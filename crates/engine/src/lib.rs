@@ -353,7 +353,7 @@ impl Engine {
             since: since.and_then(|it| it.of(space)),
             ..Verify::of(space).by(self.kernel.log().signer().did())
         };
-        let report = self.kernel.log().read(space, |tx| {
+        let report = self.kernel.log().read_long(space, |tx| {
             let mut report = kenning_audit::verify(tx, &asked, progress)?;
             report.faults.extend(koi::faults_of_statements(tx)?);
             report.faults.extend(files::faults_of_intents(tx)?);

@@ -1,7 +1,7 @@
 //! Agents with keys of their own.
 //!
 //! An agent has a name and a key. What is written on its behalf carries its identifier beside the node's
-//! (`Tx::act_for`). Who calls with a token is the agent of the token's name; whoever started the process is
+//! (`kenning_audit::on_behalf_of`). Who calls with a token is the agent of the token's name; whoever started the process is
 //! the one that `KENNING_AGENT` names. With its key an agent can also countersign: checkpoints, and writes
 //! that wait for a second key.
 //!

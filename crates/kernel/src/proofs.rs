@@ -157,7 +157,7 @@ pub fn check_proof(text: &str, key: &Did) -> Result<(u64, String, u64)> {
     if inclusion.event != row.id {
         return Err(bad("it is about another event than the one that it shows"));
     }
-    if inclusion.index + 1 != row.seq {
+    if inclusion.index.checked_add(1) != Some(row.seq) {
         return Err(bad("the event has another place than the proof says"));
     }
     let fields = proof.as_object().ok_or_else(|| malformed("{"))?;

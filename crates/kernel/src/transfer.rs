@@ -91,7 +91,7 @@ impl Kernel {
     pub fn export(&self, caller: &Caller, out: &mut dyn Write) -> Result<Transferred> {
         caller.principal.require(Scope::Read)?;
         let mut done = Transferred::default();
-        self.log.read(&caller.principal.space, |tx| {
+        self.log.read_long(&caller.principal.space, |tx| {
             let mut after = None;
             loop {
                 let page = tx.nodes(&NodeFilter::default(), When::Now, after, EXPORT_PAGE)?;

@@ -26,7 +26,7 @@ pub use entities::{
     frontmatter_fault, merged, normalized_name, passages_of,
 };
 pub use far::{FORWARDED, FarAnswer, FarServer};
-pub use mail::MailRead;
+pub use mail::{MailMessage, MailRead};
 pub use repositories::{
     CodeLink, CodeQuestion, CodeSymbol, ForgottenRepository, NewRepository, Registered,
     RepositoryFile, RepositoryOptions, RepositoryStatus, RepositoryView, ScanProgress, ScanResult,

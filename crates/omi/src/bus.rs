@@ -7,7 +7,7 @@
 
 use crate::Omi;
 use crate::memories::find_memory;
-use kenning_core::{Error, Result};
+use kenning_core::{Error, Hash, Result};
 use kenning_kernel::{Caller, Scope, timestamp};
 use kenning_store::{EventRow, ReadTx};
 use serde_json::{Map, Value, json};
@@ -92,6 +92,8 @@ impl EventType {
 pub struct MemoryEvent {
     /// Its place in the log.
     pub seq: u64,
+    /// Its id in the log.
+    pub id: Hash,
     /// What kind of event it is.
     pub event_type: &'static EventType,
     /// When, in milliseconds since 1970.
@@ -214,6 +216,7 @@ pub(crate) fn event(tx: &dyn ReadTx, row: &EventRow) -> Result<Option<MemoryEven
     json.insert("metadata".to_owned(), json!(metadata));
     Ok(Some(MemoryEvent {
         seq: row.seq,
+        id: row.id,
         event_type,
         at_ms,
         json: Value::Object(json),

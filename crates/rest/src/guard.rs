@@ -18,12 +18,13 @@ use crate::hosts::Hosts;
 use crate::peers;
 use crate::places::Place;
 use crate::rate::Rate;
+use crate::refusals::Refusals;
 pub use crate::server::Peer;
 use crate::server::{Limits, Terms};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
 use axum::middleware::Next;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_engine::{Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
@@ -70,6 +71,7 @@ pub struct Guard {
     failures: Failures,
     origins: Vec<Origin>,
     slots: Arc<Slots>,
+    refusals: Arc<Refusals>,
 }
 
 impl Guard {
@@ -96,6 +98,7 @@ impl Guard {
             owner_space,
             rate,
             failures: Failures::new(failures::OF_ONE_MAX, Instant::now()),
+            refusals: Arc::default(),
             origins: Vec::new(),
             slots: Arc::default(),
         }
@@ -106,6 +109,11 @@ impl Guard {
     pub(crate) fn with_slots(mut self, slots: Arc<Slots>) -> Self {
         self.slots = slots;
         self
+    }
+
+    /// How long refusals took.
+    pub(crate) fn refusals(&self) -> Arc<Refusals> {
+        Arc::clone(&self.refusals)
     }
 
     /// Refuses a body, before it is read, whose call would be refused, and one that is not held beside those
@@ -384,6 +392,7 @@ pub(crate) async fn layer(
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
+    let began = Instant::now();
     let origin = guard.shared_origin(request.headers());
     let admitted = match cors::preflight(origin.as_ref(), &request) {
         Some(answer) => {
@@ -446,6 +455,9 @@ pub(crate) async fn layer(
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
+    }
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        guard.refusals.add(began.elapsed());
     }
     response
 }

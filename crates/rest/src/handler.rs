@@ -1,6 +1,7 @@
 //! What handlers share: who asks, what they were sent, and how they do their work.
 
 use crate::answer;
+use crate::refusals::Refusals;
 use crate::tail::Tail;
 use axum::body::Body;
 use axum::extract::{FromRef, FromRequestParts};
@@ -22,6 +23,7 @@ use tokio::sync::oneshot;
 pub(crate) struct Slots {
     pub(crate) calls: Arc<slots::Slots>,
     pub(crate) tail: Tail,
+    pub(crate) refusals: Arc<Refusals>,
 }
 
 /// What every handler can ask for.
@@ -185,6 +187,7 @@ mod tests {
         Slots {
             calls: Arc::default(),
             tail: Tail::silent(),
+            refusals: Arc::default(),
         }
     }
 

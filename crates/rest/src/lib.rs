@@ -20,6 +20,7 @@ mod peers;
 mod places;
 mod progress;
 mod rate;
+mod refusals;
 mod registry;
 mod routes;
 mod server;

@@ -42,7 +42,10 @@ pub(crate) fn with_installed(tools: &[&'static dyn AnyTool], installed: &[ToolFu
     );
     paths.insert(
         "/events".to_owned(),
-        get("The log as it grows", "text/event-stream"),
+        get(
+            "The log as it grows, from the event that `Last-Event-ID` or `after` names: its `id`, or its number",
+            "text/event-stream",
+        ),
     );
     paths.extend(koi::description::paths(tools));
     paths.extend(memory::description::paths(tools));

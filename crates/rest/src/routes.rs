@@ -25,6 +25,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
     let slots = Slots {
         calls: board.slots().clone(),
         tail: Tail::of(&board),
+        refusals: guard.refusals(),
     };
     let memory = Memory::of(&board);
     let koi = Koi::of(&board);
@@ -119,10 +120,12 @@ async fn health(
 
 async fn metrics(
     State(board): State<Board>,
+    State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
     Extension(waited): Extension<Waited>,
 ) -> Response<Body> {
     let mut text = board.metrics().to_text() + &board.slots().counts().to_text();
+    text += &slots.refusals.to_text();
     let caller = Caller::new(who).after(waited);
     let state = tokio::task::spawn_blocking(move || board.engine().log_summary(&caller)).await;
     // A token that may not read the log still sees the counters.

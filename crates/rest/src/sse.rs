@@ -28,6 +28,8 @@ const KEEP_ALIVE_MEMORY: Duration = Duration::from_secs(30);
 const BATCH: usize = 100;
 /// The most types that a client asks for.
 const TYPES_MAX: usize = 100;
+/// So many digits of an event's id stand beside its place.
+const ID_DIGITS: usize = 16;
 /// At most this many clients read the log at once.
 const READING_MAX: usize = 8;
 
@@ -69,7 +71,7 @@ pub(crate) async fn follow(
     slots: Slots,
     reader: Reader,
     terms: Option<Terms>,
-    asked: Result<Option<u64>>,
+    asked: Result<Option<Seen>>,
     waited: Waited,
 ) -> Result<Response<Body>> {
     reader.who.require(Scope::Read)?;
@@ -117,9 +119,43 @@ impl Shape {
     }
 }
 
+/// The last event that a client has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    seq: u64,
+    /// The first digits of its id. After a restore or a failover another event can have the same place.
+    id: Option<String>,
+}
+
+impl Seen {
+    /// Reads `SEQ` or `SEQ-ID`.
+    fn parse(text: &str) -> Option<Self> {
+        let (seq, id) = match text.split_once('-') {
+            Some((seq, id)) => (seq, Some(id)),
+            None => (text, None),
+        };
+        let is_id = |it: &str| {
+            let is_digit = |it: u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
+            it.len() == ID_DIGITS && it.bytes().all(is_digit)
+        };
+        if id.is_some_and(|it| !is_id(it)) {
+            return None;
+        }
+        Some(Self {
+            seq: seq.parse().ok()?,
+            id: id.map(str::to_owned),
+        })
+    }
+}
+
+/// What a client gives back when it reconnects: the place and the first digits of the id.
+pub(crate) fn cursor(seq: u64, id: &str) -> String {
+    format!("{seq}-{}", id.get(..ID_DIGITS).unwrap_or(id))
+}
+
 /// Where to begin. A client that reconnects uses its first URL and gives its position in the header,
 /// so the header counts.
-pub(crate) fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>> {
+pub(crate) fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<Seen>> {
     let header = headers.get("last-event-id").map(HeaderValue::as_bytes);
     let header = header.map(String::from_utf8_lossy);
     // A client that has not seen any event sends an empty header.
@@ -128,12 +164,12 @@ pub(crate) fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<O
     let Some(text) = header.or(after.map(|it| it.1.as_str())) else {
         return Ok(None);
     };
-    let place = text.parse().map(Some);
-    place.map_err(|_| {
+    let seen = Seen::parse(text).ok_or_else(|| {
         let text: String = text.chars().take(100).collect();
         Error::invalid(format!("`after`: `{text}` is not a place in the log"))
-            .hint("give the number of the last event you have, or 0")
-    })
+            .hint("give the `id` of the last event you have, its number, or 0")
+    })?;
+    Ok(Some(seen))
 }
 
 /// Reads the log for one caller, as long as it is permitted.
@@ -149,24 +185,42 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// The place after which to begin, and the log's generation.
-    async fn start(&self, asked: Option<u64>, waited: Waited) -> Result<(u64, u64)> {
+    async fn start(&self, asked: Option<Seen>, waited: Waited) -> Result<(u64, u64)> {
         let reader = self.clone();
         let caller = Caller::new(self.who.clone()).after(waited);
-        let (generation, end) = blocking(move || {
-            let generation = reader.engine.log_generation(&caller)?;
-            Ok((generation, reader.engine.roots(&caller)?))
-        })
-        .await?;
-        match asked {
+        blocking(move || {
+            let engine = &reader.engine;
+            let generation = engine.log_generation(&caller)?;
+            let end = engine.roots(&caller)?.seq;
+            let Some(Seen { seq, id }) = asked else {
+                return Ok((end, generation));
+            };
             // Another log, or a restored one: continuing silently would hide a gap.
-            Some(seq) if seq > end.seq => Err(Error::invalid(format!(
-                "`after`: `{seq}` is beyond the end of the log, `{}`",
-                end.seq
-            ))
-            .hint("begin again with 0")),
-            Some(seq) => Ok((seq, generation)),
-            None => Ok((end.seq, generation)),
-        }
+            if seq > end {
+                return Err(Error::invalid(format!(
+                    "`after`: `{seq}` is beyond the end of the log, `{end}`"
+                ))
+                .hint("begin again with 0"));
+            }
+            if let Some(id) = id {
+                let before = seq.checked_sub(1);
+                let there = before.map(|it| engine.events_after(&caller, it, 1));
+                let there = there.transpose()?.unwrap_or_default();
+                let is_same = |it: &EventView| {
+                    let there = it.json["id"].as_str();
+                    it.seq == seq && there.is_some_and(|it| it.starts_with(&id))
+                };
+                if !there.first().is_some_and(is_same) {
+                    return Err(Error::invalid(format!(
+                        "`after`: `{seq}-{id}` is not an event of this log: the log was restored to an \
+                         earlier state, or is another one"
+                    ))
+                    .hint("begin again with 0"));
+                }
+            }
+            Ok((seq, generation))
+        })
+        .await
     }
 
     /// The events after a place as frames, and the place that they reach.
@@ -276,12 +330,14 @@ fn frame(event: &EventView) -> String {
     let kind = event.json["kind"].as_str().unwrap_or("event");
     // A peer chose the word, and a line break in it would forge a frame.
     let kind: String = kind.chars().filter(|it| !it.is_control()).collect();
-    format!("id: {}\nevent: {kind}\ndata: {}\n\n", event.seq, event.json)
+    let id = cursor(event.seq, event.json["id"].as_str().unwrap_or_default());
+    format!("id: {id}\nevent: {kind}\ndata: {}\n\n", event.json)
 }
 
 /// Without an event name, so that a page receives it as a message.
 fn memory_frame(event: &MemoryEvent) -> String {
-    format!("id: {}\ndata: {}\n\n", event.seq, event.json)
+    let id = cursor(event.seq, &event.id.to_string());
+    format!("id: {id}\ndata: {}\n\n", event.json)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -302,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_header_counts_more_than_the_address() {
-        let check = |after: Option<&str>, header: Option<&str>, expected: Option<Option<u64>>| {
+        let check = |after: Option<&str>, header: Option<&str>, expected: Option<Option<&str>>| {
             let query: Vec<_> = after
                 .map(|it| ("after".to_owned(), it.to_owned()))
                 .into_iter()
@@ -311,6 +367,7 @@ mod tests {
             if let Some(header) = header {
                 headers.insert("last-event-id", header.parse().unwrap());
             }
+            let expected = expected.map(|it| it.map(|it| Seen::parse(it).unwrap()));
             assert_eq!(
                 asked(&query, &headers).ok(),
                 expected,
@@ -318,19 +375,27 @@ mod tests {
             );
         };
         check(None, None, Some(None));
-        check(Some("0"), None, Some(Some(0)));
-        check(Some("0"), Some("7"), Some(Some(7)));
-        check(Some("5"), Some(""), Some(Some(5)));
+        check(Some("0"), None, Some(Some("0")));
+        check(Some("0"), Some("7"), Some(Some("7")));
+        check(Some("5"), Some(""), Some(Some("5")));
         check(Some("5"), Some("x"), None);
         check(Some("-1"), None, None);
+        let with_id = "7-0123456789abcdef";
+        check(Some("0"), Some(with_id), Some(Some(with_id)));
+        check(Some("7-0123456789abcde"), None, None);
+        check(Some("7-0123456789ABCDEF"), None, None);
+        check(Some("7-0123456789abcdef0"), None, None);
+        check(Some("7-"), None, None);
+        check(Some("-0123456789abcdef"), None, None);
     }
 
     #[test]
     fn a_kind_cannot_break_out_of_its_line() {
-        let json = json!({ "kind": "a\n\ndata: b", "data": "x\ny" });
+        let id = "f".repeat(64);
+        let json = json!({ "id": id, "kind": "a\n\ndata: b", "data": "x\ny" });
         let frame = frame(&EventView { seq: 3, json });
         assert!(
-            frame.starts_with("id: 3\nevent: adata: b\ndata: {"),
+            frame.starts_with("id: 3-ffffffffffffffff\nevent: adata: b\ndata: {"),
             "{frame}"
         );
         assert_eq!(frame.matches('\n').count(), 4, "{frame}");
