@@ -19,7 +19,7 @@ pub use kenning_audit::{CheckpointLabel, on_behalf_of};
 pub use kenning_kernel::worker;
 pub use kenning_kernel::{
     ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView, Choice,
-    DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, Imported,
+    DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, ExchangeView, Imported,
     KeptCheckpoints, LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent, NOTE_BYTES_MAX,
     NewPeer, NewToken, OpenConflict, PEER_MESSAGE_BYTES_MAX, Page, Peer, PeerAnswer, PeerMessage,
     PeerPolicy, PeerSync, PeerView, Principal, ProcessMemory, Progress, Proof, Reindexed, Restored,
@@ -286,7 +286,9 @@ impl Engine {
             .push(("store".to_owned(), self.kernel.log().store().describe()));
         found.seen.push((
             "author".to_owned(),
-            self.kernel.log().signer().did().to_string(),
+            self.kernel
+                .show_did(self.kernel.log().signer().did())?
+                .to_string(),
         ));
         for fault in self.kernel.log().store().check()? {
             found.faults.push(format!("store: {fault}"));
