@@ -73,10 +73,11 @@ impl Kernel {
         if let Some(known) = self.find_agent(name)?
             && known.revoked_ms.is_none()
         {
-            return Err(
-                Error::conflict(format!("the agent `{name}` has a key: {}", known.shown(&self.did_method()?).did))
-                    .hint("revoke it first: `kenning agent-key revoke`"),
-            );
+            return Err(Error::conflict(format!(
+                "the agent `{name}` has a key: {}",
+                known.shown(&self.did_method()?).did
+            ))
+            .hint("revoke it first: `kenning agent-key revoke`"));
         }
         let signer = Signer::generate(self.log.random());
         let agent = AgentView {

@@ -124,7 +124,11 @@ impl Kernel {
                 .hint("`kenning audit authors rotate` replaces it; another node can revoke it"));
         }
         let shown = self.show_did(&author)?;
-        if !self.authors(caller)?.iter().any(|it| it.did == shown.as_str()) {
+        if !self
+            .authors(caller)?
+            .iter()
+            .any(|it| it.did == shown.as_str())
+        {
             return Err(
                 Error::not_found("author", shown).hint("`kenning audit authors list` lists them")
             );

@@ -62,8 +62,8 @@ pub use log_query::{CONTRACT_KINDS, LogPage, LogQuery, LogStats, LoggedEvent};
 pub use moments::{parse_end, parse_moment, timestamp};
 pub use paging::Page;
 pub use peers::{
-    Carrier, Choice, ExchangeView, NewPeer, OpenConflict, PeerAnswer, PeerMessage, PeerSync, PeerView,
-    SyncStatus,
+    Carrier, Choice, ExchangeView, NewPeer, OpenConflict, PeerAnswer, PeerMessage, PeerSync,
+    PeerView, SyncStatus,
 };
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
@@ -376,10 +376,8 @@ fn checkpoints_every(environment: &dyn Fn(&str) -> Option<String>) -> Result<u64
     n_events
         .filter(|it| *it >= CHECKPOINT_EVERY_MIN)
         .ok_or_else(|| {
-            Error::invalid(format!(
-                "`{name}`: `{text}` is not a number of events"
-            ))
-            .hint(format!("use {CHECKPOINT_EVERY_MIN} or more"))
+            Error::invalid(format!("`{name}`: `{text}` is not a number of events"))
+                .hint(format!("use {CHECKPOINT_EVERY_MIN} or more"))
         })
 }
 

@@ -1,9 +1,9 @@
 //! How it stands with other nodes, and the conflicts with what they wrote: what `kenning peer` shows, for agents
 //! and programs.
 
+use crate::answer;
 use crate::log::answered;
 use crate::routes::{Shared, Slots, arguments};
-use crate::answer;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -68,7 +68,9 @@ async fn settle(
 ) -> Response<Body> {
     let body = arguments(&headers, body).await;
     let Ok(Path(id)) = id else {
-        return answer::error(&Error::invalid("the name of the conflict is not UTF-8 text"));
+        return answer::error(&Error::invalid(
+            "the name of the conflict is not UTF-8 text",
+        ));
     };
     let choice = match body.and_then(|it| choice(&it)) {
         Ok(choice) => choice,
@@ -91,7 +93,9 @@ fn choice(body: &Value) -> Result<Choice> {
     };
     if let Some(name) = fields.keys().find(|it| *it != "take") {
         let name: String = name.chars().take(100).collect();
-        return Err(Error::invalid(format!("`{name}` is not a field of this request")).hint(remedy));
+        return Err(
+            Error::invalid(format!("`{name}` is not a field of this request")).hint(remedy),
+        );
     }
     match fields.get("take").map(|it| it.as_str()) {
         Some(Some("winner")) => Ok(Choice::Winner),
@@ -211,10 +215,7 @@ pub(crate) fn paths() -> Map<String, Value> {
         },
         "responses": ok(settled),
     });
-    add(
-        "/peers/conflicts/{id}/settle",
-        json!({ "post": settle }),
-    );
+    add("/peers/conflicts/{id}/settle", json!({ "post": settle }));
     paths
 }
 
@@ -224,13 +225,22 @@ mod tests {
 
     #[test]
     fn a_choice_is_the_winner_or_the_loser_and_nothing_else() {
-        assert_eq!(choice(&json!({ "take": "loser" })).ok(), Some(Choice::Loser));
-        assert_eq!(choice(&json!({ "take": "winner" })).ok(), Some(Choice::Winner));
+        assert_eq!(
+            choice(&json!({ "take": "loser" })).ok(),
+            Some(Choice::Loser)
+        );
+        assert_eq!(
+            choice(&json!({ "take": "winner" })).ok(),
+            Some(Choice::Winner)
+        );
         for (body, expected) in [
             (json!({}), "`take` is missing"),
             (Value::Null, "`take` is missing"),
             (json!([]), "not a JSON object"),
-            (json!({ "take": "both" }), "`take`: \"both\" is not a choice"),
+            (
+                json!({ "take": "both" }),
+                "`take`: \"both\" is not a choice",
+            ),
             (json!({ "take": 1 }), "`take`: 1 is not a choice"),
             (json!({ "take": "loser", "x": 1 }), "`x` is not a field"),
         ] {

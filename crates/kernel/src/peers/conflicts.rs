@@ -108,7 +108,10 @@ impl OpenConflict {
     }
 
     fn author(&self, name: &str) -> String {
-        shown_did(self.data[name].as_str().unwrap_or_default(), &self.did_method)
+        shown_did(
+            self.data[name].as_str().unwrap_or_default(),
+            &self.did_method,
+        )
     }
 
     fn loser(&self) -> Option<(NodeId, Hash)> {

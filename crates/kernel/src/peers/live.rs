@@ -126,10 +126,9 @@ impl Drop for Underway<'_> {
             self.peer.did.to_string(),
             self.kernel.exchanges.holder.clone(),
         );
-        let given = self
-            .kernel
-            .log()
-            .write(&system_space(), move |tx| ACTIVE.give_back(tx, &key, &holder));
+        let given = self.kernel.log().write(&system_space(), move |tx| {
+            ACTIVE.give_back(tx, &key, &holder)
+        });
         if let Err(error) = given {
             // It ends by itself.
             tracing::warn!("{}: {error}", self.peer.id);

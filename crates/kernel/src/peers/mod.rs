@@ -202,9 +202,13 @@ impl Kernel {
     /// A peer by its id, its key or its endpoint.
     pub(crate) fn find_peer(&self, name: &str) -> Result<Peer> {
         let peers = self.read_peers()?.into_iter();
-        peers.into_iter().find(|it| is_called(it, name)).ok_or_else(|| {
-            Error::not_found("peer", name).hint("`kenning peer list` lists those that are known")
-        })
+        peers
+            .into_iter()
+            .find(|it| is_called(it, name))
+            .ok_or_else(|| {
+                Error::not_found("peer", name)
+                    .hint("`kenning peer list` lists those that are known")
+            })
     }
 
     /// Adds a node, or changes what a known one may do. What it has written is read again from the

@@ -381,12 +381,7 @@ fn examine_agents(agents: AgentHealth) -> (State, String) {
     (state, about)
 }
 
-fn details(
-    uptime: Duration,
-    memory: ProcessMemory,
-    log: LogStats,
-    peers: SyncStatus,
-) -> Details {
+fn details(uptime: Duration, memory: ProcessMemory, log: LogStats, peers: SyncStatus) -> Details {
     Details {
         memory: memory.into(),
         uptime: uptime.as_secs(),
