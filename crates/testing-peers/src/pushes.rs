@@ -64,9 +64,9 @@ pub(crate) fn tell(lie: &str, cast: &mut Cast, draw: &SeededRandom) -> Result<()
         "pushing less than there is" => {
             let mut has_lied = false;
             let done = push(one, liar, |page| {
+                // Each time: a page that only offers events is answered and not taken.
                 if let Some(list) = page.get_mut("events").and_then(Value::as_array_mut)
                     && list.len() > 1
-                    && !has_lied
                 {
                     list.remove(0);
                     has_lied = true;
@@ -75,6 +75,12 @@ pub(crate) fn tell(lie: &str, cast: &mut Cast, draw: &SeededRandom) -> Result<()
             if !has_lied {
                 return done.map(drop);
             }
+            // Its own program stops when less was taken than it sent; whatever it sends next is seen to be of
+            // another log.
+            let done = match done {
+                Ok(done) if done.forked.is_none() => honest(one, liar),
+                done => done,
+            };
             must_fail(done, liar, &[Code::Corrupt, Code::InvalidInput])
         }
         "pushing two histories" => {

@@ -52,7 +52,9 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
     if to.exists() {
         std::fs::remove_dir_all(to).unwrap();
     }
-    crate::graph_guide::copy(from, to);
+    // It may hold sockets.
+    let copied = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(copied.unwrap().success());
 }
 
 #[test]
@@ -248,10 +250,15 @@ fn two_servers_exchange_by_themselves_and_every_process_knows_it() {
     until("a process beside it knows that it runs", || {
         service(&here)["running"] == true
     });
+    let told = service(&here);
     assert_eq!(
-        service(&here),
-        json!({ "running": true, "autoSyncEnabled": true, "syncInterval": 1_000, "syncing": false })
+        (&told["autoSyncEnabled"], &told["syncInterval"]),
+        (&json!(true), &json!(1_000)),
+        "{told}"
     );
+    until("the first exchange ends, and everybody sees it", || {
+        service(&here)["syncing"] == false
+    });
     // Within seconds of a write here, and with the next call of one there.
     let (status, body) = caller.post(
         "/tools/memory_store",
@@ -343,7 +350,7 @@ fn agents_list_and_settle_conflicts_over_http() {
     let (status, body) = laptop.post(&path, "", r#"{"take":"loser"}"#);
     assert_eq!(status, 404, "{body}");
     let (_, body) = laptop.get("/peers/conflicts", "");
-    assert_eq!(body, r#"{"conflicts":[]}"#);
+    assert_eq!(body.trim(), r#"{"conflicts":[]}"#);
     let file = std::fs::read_to_string(here.vault().join("plans/trip.md")).unwrap();
     assert_eq!(file, "by the laptop");
     let (status, body) = laptop.get("/peers", "");
@@ -402,9 +409,10 @@ fn answers(place: &Place) -> Vec<Value> {
         let label = json!({ "label": format!("Ida {name}") });
         let entity = call(place, "resolve_entity", &label);
         all.push(json!([entity["is_new"], entity["canonical_name"]]));
-        let query = json!({ "query": format!("fact of the {name}"), "limit": 50 });
+        let query =
+            json!({ "query": format!("fact of the {name}"), "min_relevance": 0.0, "limit": 100 });
         let found = call(place, "memory_recall", &query);
-        let memories = found["memories"].as_array().unwrap().iter();
+        let memories = found.as_array().unwrap_or_else(|| panic!("{found}")).iter();
         let mut texts: Vec<String> = memories.map(|it| it["content"].to_string()).collect();
         texts.sort();
         assert!(texts.len() >= 12, "{found}");

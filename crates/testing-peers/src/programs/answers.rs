@@ -109,10 +109,8 @@ pub(super) fn shown(program: &Program) -> Result<Answers> {
         ask("resolve_entity", json!({ "label": name }))?;
         ask("get_entity_neighborhood", json!({ "label": name }))?;
     }
-    for label in ["Memory", "Document", "Entity", "Vector"] {
-        let cypher = format!(
-            "MATCH (n:{label}) WHERE n.project IS NULL OR n.project = '' RETURN count(n) AS n"
-        );
+    for label in ["Memory", "Entity", "Vector"] {
+        let cypher = format!("MATCH (n:{label}) RETURN count(n) AS n");
         ask("code_query", json!({ "cypher": cypher }))?;
     }
     ask(
@@ -142,12 +140,15 @@ pub(super) fn shown(program: &Program) -> Result<Answers> {
     let input = json!({ "query": "belief", "min_relevance": 0.0, "limit": 100 });
     let found = program.call("belief_retrieve", input)?;
     all.push(("beliefs".to_owned(), texts(&found, "content")));
+    let mut n_recalled = 0;
     for query in NAMES {
-        let found = program.call("memory_recall", json!({ "query": query, "limit": 50 }))?;
-        let memories = found["memories"].as_array().cloned().unwrap_or_default();
-        let mut texts: Vec<Value> = memories.iter().map(|it| it["content"].clone()).collect();
-        texts.sort_by_key(Value::to_string);
-        all.push((format!("memories about {query}"), texts.into()));
+        let input = json!({ "query": query, "min_relevance": 0.0, "limit": 100 });
+        let found = texts(&program.call("memory_recall", input)?, "content");
+        n_recalled += found.as_array().map_or(0, Vec::len);
+        all.push((format!("memories about {query}"), found));
+    }
+    if n_recalled == 0 && !memories(program)?.is_empty() {
+        return Err(wrong("no memory is recalled"));
     }
     for n in 0..5 {
         let key = format!("vault:people/note {n}.md");

@@ -139,7 +139,11 @@ fn open(
     .split();
     let kernel = Arc::new(Kernel::open(options)?);
     let engine = Engine::over(Arc::clone(&kernel), wings)?;
-    let board = Board::new(Arc::new(engine), Selection::default())?;
+    let selection = Selection {
+        toolsets: vec!["all".to_owned()],
+        ..Selection::default()
+    };
+    let board = Board::new(Arc::new(engine), selection)?;
     Ok((board, kernel))
 }
 
