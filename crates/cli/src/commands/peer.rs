@@ -236,15 +236,25 @@ fn list(engine: &Engine, peers: &[Peer], settings: &Settings) -> Result<()> {
 }
 
 fn sync(engine: &Engine, settings: &Settings, caller: &Caller, name: Option<String>) -> Result<u8> {
+    let mut n_cut_off = 0;
     let names = match name {
         Some(name) => vec![name],
         None => {
             let peers = engine.peers(caller)?.into_iter();
-            let callable = peers.filter(|it| !it.endpoint.is_empty() && it.cut_off.is_none());
-            callable.map(|it| it.id).collect()
+            let with_address = peers.filter(|it| !it.endpoint.is_empty());
+            let (cut_off, callable): (Vec<Peer>, Vec<Peer>) =
+                with_address.partition(|it| it.cut_off.is_some());
+            for it in &cut_off {
+                output::say(&format!(
+                    "`{}` is cut off: `kenning peer list --json` shows why",
+                    it.id
+                ));
+            }
+            n_cut_off = cut_off.len();
+            callable.into_iter().map(|it| it.id).collect()
         }
     };
-    if names.is_empty() {
+    if names.is_empty() && n_cut_off == 0 {
         output::say("no peer has an address: `kenning peer add URL` adds one");
     }
     let (n_names, mut n_failed) = (names.len(), 0);

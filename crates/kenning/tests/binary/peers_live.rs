@@ -172,9 +172,15 @@ fn a_node_that_shows_two_histories_is_cut_off_in_both_directions_until_it_is_add
     let system = here.good(&["--space", "_system", "audit", "export"]);
     assert!(system.contains("\"PeerCutOff\""), "{system}");
     // Nothing goes over any more, whoever calls.
-    let (code, error) = here.bad(&["peer", "sync"]);
+    let (code, error) = here.bad(&["peer", "sync", &url(&port)]);
     assert_eq!(code, 5, "{error}");
     assert!(error.contains("nothing is exchanged with it"), "{error}");
+    let all = here.run(&["peer", "sync"]);
+    let said = String::from_utf8_lossy(&all.stderr);
+    assert!(
+        all.status.success() && said.contains("is cut off"),
+        "{said}"
+    );
     let _here = serve_at(&here, &own, &[("KENNING_SYNC_INTERVAL_MS", "0")]);
     let (code, error) = there.bad(&["peer", "sync"]);
     assert_eq!(code, 5, "{error}");
@@ -186,13 +192,21 @@ fn a_node_that_shows_two_histories_is_cut_off_in_both_directions_until_it_is_add
         row["lastError"].as_str().unwrap().contains("two histories"),
         "{status}"
     );
-    let found = call(&here, "memory_recall", &json!({ "query": "another way" }));
+    let found = call(
+        &here,
+        "memory_recall",
+        &json!({ "query": "another way", "min_relevance": 0.0 }),
+    );
     assert!(!found.to_string().contains("another way 1"), "{found}");
     // Whoever restored it on purpose begins anew with it, and both have everything.
     here.good(&["peer", "add", &url(&port), "--did", &did(&there)]);
     assert_eq!(peers(&here)[0]["cutOff"], Value::Null);
     sync(&here);
-    let found = call(&here, "memory_recall", &json!({ "query": "another way" }));
+    let found = call(
+        &here,
+        "memory_recall",
+        &json!({ "query": "another way", "min_relevance": 0.0 }),
+    );
     assert!(found.to_string().contains("another way 1"), "{found}");
     assert_eq!(root(&here), root(&there));
 }
@@ -232,7 +246,8 @@ fn service(place: &Place) -> Value {
 }
 
 fn knows(place: &Place, text: &str) -> bool {
-    let found = call(place, "memory_recall", &json!({ "query": text }));
+    let query = json!({ "query": text, "min_relevance": 0.0 });
+    let found = call(place, "memory_recall", &query);
     found.to_string().contains(text)
 }
 
