@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         n_events.fetch_add(n.map_err(|it| told("honest nodes", it))?, Ordering::Relaxed);
         let n = kenning_testing_peers::restrict(seed);
         n_refused.fetch_add(n.map_err(|it| told("policies", it))?, Ordering::Relaxed);
-        if tools_every > 0 && seed % tools_every == 0 {
+        if tools_every > 0 && seed.is_multiple_of(tools_every) {
             let used = kenning_testing_peers::use_tools(seed, TOOL_STEPS);
             used.map_err(|it| told("programs", it))?;
             n_tools.fetch_add(1, Ordering::Relaxed);

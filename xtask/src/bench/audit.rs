@@ -120,8 +120,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
         );
         if ["a rare kind", "what created a node"].contains(&name) {
             ensure!(total == n_rare(n_events), "events are missing");
-            let used =
-                processor(|| Ok(drop(log.read(&space, |tx| tx.find_events(&filter, page))?)))?;
+            let used = processor(|| {
+                log.read(&space, |tx| tx.find_events(&filter, page))?;
+                Ok(())
+            })?;
             println!(
                 "{name}: {} of processor time (at most {})",
                 ms(used),
