@@ -122,9 +122,9 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "simulate",
-        usage: "simulate [--seeds N] [--seed S] [--steps N] [--tools EVERY]",
+        usage: "simulate [liars] [--seeds N] [--seed S] [--steps N] [--tools EVERY]",
         about: "let nodes share a space over a network that loses and repeats, with clocks that are off and peers\n      \
-                that lie, and see that all honest nodes hold the same in the end",
+                that lie, and see that all honest nodes hold the same in the end; with `liars` only those",
         run: simulate::run,
     },
     Command {

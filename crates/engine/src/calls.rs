@@ -80,6 +80,16 @@ impl Engine {
         self.kernel.log().signer().did()
     }
 
+    /// An identifier by the method that is shown (`KENNING_DID_METHOD`).
+    pub fn show_did(&self, did: &Did) -> Result<Did> {
+        self.kernel.show_did(did)
+    }
+
+    /// A peer as other programs see it.
+    pub fn peer_json(&self, peer: &Peer) -> Result<Value> {
+        self.kernel.peer_json(peer)
+    }
+
     /// Calls `wake` after appends that the store is notified of, and returns how often to check for
     /// others.
     pub fn on_append(&self, wake: Arc<dyn Fn() + Send + Sync>) -> Duration {

@@ -18,12 +18,13 @@ pub use kenning_audit::{CheckpointLabel, on_behalf_of};
 pub use kenning_kernel::worker;
 pub use kenning_kernel::{
     ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView, Choice,
-    DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, Imported,
-    KeptCheckpoints, LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent, NOTE_BYTES_MAX,
-    NewPeer, NewToken, OpenConflict, PEER_MESSAGE_BYTES_MAX, Page, Peer, PeerAnswer, PeerMessage,
-    PeerPolicy, PeerSync, PeerView, Principal, ProcessMemory, Progress, Proof, Reindexed, Restored,
-    Scope, SyncStatus, TokenView, Transferred, Verified, Waited, check_export, check_proof,
-    local_token, parse_end, parse_moment, parse_public_key, read_back, timestamp,
+    DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, ExchangeView,
+    Imported, KeptCheckpoints, LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent,
+    NOTE_BYTES_MAX, NewPeer, NewToken, OpenConflict, PEER_MESSAGE_BYTES_MAX, Page, Peer,
+    PeerAnswer, PeerMessage, PeerPolicy, PeerSync, PeerView, Principal, ProcessMemory, Progress,
+    Proof, Reindexed, Restored, Scope, SyncStatus, TokenView, Transferred, Verified, Waited,
+    check_export, check_proof, local_token, parse_end, parse_moment, parse_public_key, read_back,
+    timestamp,
 };
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;
@@ -294,7 +295,9 @@ impl Engine {
             .push(("store".to_owned(), self.kernel.log().store().describe()));
         found.seen.push((
             "author".to_owned(),
-            self.kernel.log().signer().did().to_string(),
+            self.kernel
+                .show_did(self.kernel.log().signer().did())?
+                .to_string(),
         ));
         for fault in self.kernel.log().store().check()? {
             found.faults.push(format!("store: {fault}"));

@@ -61,6 +61,9 @@ impl Host for Program {
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
             .with_ansi(false)
+            // Told on standard error too, and whoever reads that may have gone: a panic there would end the thread
+            // that had something to log, for instance the one that calls peers.
+            .log_internal_errors(false)
             .try_init();
         // Only a second start in one process could fail, and then the first one serves.
         drop(started);

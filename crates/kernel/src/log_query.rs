@@ -241,6 +241,11 @@ impl Kernel {
             .hint("use `key` or `exo`: at most 20 small letters and digits")),
         }
     }
+
+    /// An identifier by the method that is shown.
+    pub fn show_did(&self, did: &Did) -> Result<Did> {
+        Ok(did.with_method(&self.did_method()?))
+    }
 }
 
 fn summary(tx: &dyn ReadTx, did_method: &str) -> Result<LogStats> {
@@ -268,23 +273,21 @@ fn is_method(method: &str) -> bool {
 
 /// An identifier as it is shown, under another method.
 pub(crate) fn shown_did(did: &str, method: &str) -> String {
-    let key = did.parse::<Did>().ok().and_then(|it| it.public_key());
-    match key {
-        Some(key) if method != "key" => Did::of_key_with_method(method, &key).to_string(),
-        _ => did.to_owned(),
+    match did.parse::<Did>() {
+        Ok(did) => did.with_method(method).to_string(),
+        Err(_) => did.to_owned(),
     }
 }
 
 /// The identifier that is signed, whatever method the caller named.
 fn signing_name(author: &str) -> Result<String> {
-    let key = author.parse::<Did>().ok().and_then(|it| it.public_key());
-    let key = key.ok_or_else(|| {
+    let did = author.parse::<Did>().map_err(|_| {
         Error::invalid(format!(
             "`author`: `{author}` is not the identifier of a key"
         ))
         .hint("give a DID as `kenning audit authors list` and the events show it")
     })?;
-    Ok(Did::of_key(&key).to_string())
+    Ok(did.as_signed().to_string())
 }
 
 /// The events that these types mean.

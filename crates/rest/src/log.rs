@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/log/proof/{event}", get(proof))
 }
 
-async fn answered(
+pub(crate) async fn answered(
     board: Board,
     slots: Slots,
     who: Principal,

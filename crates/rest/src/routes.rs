@@ -5,7 +5,7 @@ use crate::handler::{Shared, Slots, arguments, arguments_of_query, attended, att
 use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
 use crate::tail::Tail;
-use crate::{answer, body, log, openapi, peers, registry, sse};
+use crate::{answer, body, log, openapi, peer_views, peers, registry, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -47,6 +47,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/events", get(sse::events).post(peers::receive))
         .route("/sync", post(peers::receive))
         .merge(log::routes())
+        .merge(peer_views::routes())
         .merge(registry::routes())
         .with_state(shared.clone())
         .merge(koi::routes(shared.clone(), koi))
@@ -69,8 +70,9 @@ async fn front() -> &'static str {
      GET  /events         the log as server-sent events; `?event_type=NodeCreated` for some of them\n\
      GET  /log            its size, kinds, newest checkpoint and last verification\n\
      GET  /log/checkpoints its signed checkpoints; /log/proof/{event} proves that an event is in it\n\
-     POST /sync, /events  messages of other nodes, signed by their keys\n\
      GET  /log/checkpoint the newest checkpoint as a signed note, for witnesses\n\
+     GET  /peers          how it stands with other nodes; /peers/conflicts lists what contradicts what they wrote\n\
+     POST /sync, /events  messages of other nodes, signed by their keys\n\
      /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
      /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
      GET  /health         the KOI API: entities, relationships, documents, pages, repositories\n\
@@ -127,11 +129,14 @@ async fn metrics(
     let mut text = board.metrics().to_text() + &board.slots().counts().to_text();
     text += &slots.refusals.to_text();
     let caller = Caller::new(who).after(waited);
-    let state = tokio::task::spawn_blocking(move || board.engine().log_summary(&caller)).await;
     // A token that may not read the log still sees the counters.
-    if let Ok(Ok(log)) = state {
-        text += &log::metrics(&log);
-    }
+    let state = tokio::task::spawn_blocking(move || {
+        let log = board.engine().log_summary(&caller);
+        let peers = board.engine().sync_status(&caller, None);
+        let log = log.map(|it| log::metrics(&it)).unwrap_or_default();
+        log + &peers.map(|it| peer_views::metrics(&it)).unwrap_or_default()
+    });
+    text += &state.await.unwrap_or_default();
     let mut response = Response::new(Body::from(text));
     let text = header::HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, text);

@@ -358,6 +358,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-engine",
             "kenning-kernel",
             "kenning-peers",
+            "kenning-store-sqlite",
             "kenning-testing-model",
             "kenning-tools",
             "kenning-vault",

@@ -124,6 +124,15 @@ fn every_block_of_the_page_on_backups_runs_when_pasted() {
     check("docs/guides/backup.md");
 }
 
+#[test]
+fn every_block_of_the_page_on_peers_runs_when_pasted() {
+    let home = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let port = port.unwrap().port().to_string();
+    let changed = |script: String| script.replace("7610", &port);
+    check_in(home.path(), "docs/guides/peers.md", "", changed, &[]);
+}
+
 /// The blocks of a page in a language, in order.
 fn blocks(page: &str, language: &str) -> Vec<String> {
     let text = std::fs::read_to_string(Path::new(ROOT).join(page)).unwrap();

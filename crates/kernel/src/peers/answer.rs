@@ -129,6 +129,7 @@ impl Kernel {
         self.count(peer, move |it| {
             it.add(&done);
             it.note_sizes(&space, &done);
+            it.keep_answer(now, &done);
             // A time a minute is enough to know that it is there.
             let is_old = |last: u64| now.abs_diff(last) > 60_000;
             if it.last_sync_ms.is_none_or(is_old) || done.n_received + done.n_sent > 0 {

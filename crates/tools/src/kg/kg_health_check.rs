@@ -6,7 +6,7 @@ use kenning_core::Result;
 use kenning_engine::agents::AgentHealth;
 use kenning_engine::kg::GraphHealth;
 use kenning_engine::workflow_steps::WorkflowService;
-use kenning_engine::{LogStats, ProcessMemory, timestamp};
+use kenning_engine::{LogStats, ProcessMemory, SyncStatus, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -111,6 +111,40 @@ pub(super) struct Details {
     pid: u32,
     /// The signed log of this space.
     audit_log: AuditLog,
+    /// Other nodes that share this space.
+    peers: Peers,
+}
+
+/// How it stands with other nodes; `kg_sync_status` tells each.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Peers {
+    total: usize,
+    connected: usize,
+    error: usize,
+    /// Entries of their logs that are known to be missing here.
+    lag: u64,
+    /// Entries of this log that they are not known to have.
+    unsent: u64,
+    /// Whether a process on this store exchanges by itself.
+    running: bool,
+}
+
+impl From<SyncStatus> for Peers {
+    fn from(it: SyncStatus) -> Self {
+        let of = |states: &[&str]| {
+            let all = it.peers.iter();
+            all.filter(|peer| states.contains(&peer.status)).count()
+        };
+        Self {
+            total: it.peers.len(),
+            connected: of(&["connected", "syncing"]),
+            error: of(&["error"]),
+            lag: it.peers.iter().map(|it| it.lag).sum(),
+            unsent: it.peers.iter().map(|it| it.n_unsent).sum(),
+            running: it.is_running,
+        }
+    }
 }
 
 /// The signed log of a space.
@@ -238,7 +272,10 @@ impl Tool for KgHealthCheck {
             component_details,
             timestamp: timestamp(ctx.engine.now_ms()),
             details: match input.detailed {
-                true => Some(details(uptime, memory, log)),
+                true => {
+                    let peers = ctx.engine.sync_status(ctx.caller, None)?;
+                    Some(details(uptime, memory, log, peers))
+                }
                 false => None,
             },
         };
@@ -345,7 +382,7 @@ fn examine_agents(agents: AgentHealth) -> (State, String) {
     (state, about)
 }
 
-fn details(uptime: Duration, memory: ProcessMemory, log: LogStats) -> Details {
+fn details(uptime: Duration, memory: ProcessMemory, log: LogStats, peers: SyncStatus) -> Details {
     Details {
         memory: memory.into(),
         uptime: uptime.as_secs(),
@@ -358,5 +395,6 @@ fn details(uptime: Duration, memory: ProcessMemory, log: LogStats) -> Details {
         },
         pid: std::process::id(),
         audit_log: log.into(),
+        peers: peers.into(),
     }
 }
