@@ -67,7 +67,8 @@ const COMMANDS: &[Command] = &[
                 bench memory [--memories N]\n\
                 bench agents [--binary FILE] [--own no]\n\
                 bench graph [--files N] [--tree DIR]\n\
-                bench cypher [--nodes N] [--repeat N] [--limit-ms N]\n\
+                bench code [--cases DIR [--allow-missing] [--wrong N]] [--repository DIR]… [--binary PATH]\n\
+                bench cypher [--nodes N] [--repeat N] [--limit-ms N] [--allow-missing]\n\
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \
                 [--minutes N]\n\
                 bench postgres [--seconds N] [--rows N]\n\
