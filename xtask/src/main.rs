@@ -130,9 +130,10 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "soak",
         usage: "soak [--minutes N] [--seed S] [--binary PATH]\nsoak overload [--seconds N] [--binary PATH]\n\
-                soak neighbors [--rounds N] [--seconds N] [--binary PATH]",
+                soak neighbors [--rounds N] [--seconds N] [--binary PATH]\n\
+                soak hostile-queries [--rounds N] [--seconds N] [--binary PATH]",
         about: "work with the real binary for a while and see that nothing grows; or ask more of it than it can;\n      \
-                or let one caller ask for much while another asks for little",
+                or let one caller ask for much, or queries that want too much, while another asks for little",
         run: soak::run,
     },
     Command {

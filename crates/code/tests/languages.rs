@@ -424,7 +424,7 @@ fn a_test_that_is_a_call_tests_what_it_calls() {
         ),
     ];
     assert!(
-        told(&files, Relation::Tests).contains(&"it adds -> Sum.add import".to_owned()),
+        told(&files, Relation::Tests).contains(&"it adds -> Sum.add type".to_owned()),
         "{:?}",
         told(&files, Relation::Tests)
     );

@@ -10,7 +10,8 @@
     reason = "tests fail by panicking"
 )]
 
-pub mod mutate;
+pub pub mod hostile;
+mod mutate;
 mod schema;
 mod source;
 
