@@ -213,6 +213,9 @@ fn with_parameters() -> Vec<Hostile> {
         of("RETURN $p", deep),
         of("MATCH (n) RETURN n LIMIT $p", json!(i64::MAX)),
         of("MATCH (n) RETURN n SKIP $p", json!(-1)),
-        of("MATCH (n {name: $p}) RETURN n", json!("'; DROP TABLE nodes; --")),
+        of(
+            "MATCH (n {name: $p}) RETURN n",
+            json!("'; DROP TABLE nodes; --"),
+        ),
     ]
 }

@@ -10,8 +10,8 @@
     reason = "tests fail by panicking"
 )]
 
-pub pub mod hostile;
-mod mutate;
+pub mod hostile;
+pub mod mutate;
 mod schema;
 mod source;
 
