@@ -74,6 +74,8 @@ struct Bench {
 /// What a command took and said.
 struct Done {
     seconds: f64,
+    /// Of the processor.
+    processor: f64,
     peak_mb: f64,
     said: Value,
 }
@@ -127,8 +129,10 @@ impl Bench {
         let failed = String::from_utf8_lossy(&output.stderr).into_owned();
         ensure!(output.status.success(), "{args:?}: {said}{failed}");
         let peak_kb = std::fs::read_to_string(&peak).unwrap_or_default();
+        let used = std::fs::read_to_string(peak.with_extension("used")).unwrap_or_default();
         Ok(Done {
             seconds,
+            processor: processor_seconds(&used).unwrap_or(f64::NAN),
             peak_mb: peak_kb.trim().parse::<f64>().unwrap_or(0.0) / 1_000.0,
             said: serde_json::from_str(&said).unwrap_or_default(),
         })
@@ -159,8 +163,9 @@ impl Bench {
             None => String::new(),
         };
         println!(
-            "{what}: {:.2} s, of which {work:.2} s for the scan; {n_files} files{speed}, {} symbols, {} edges, {} skipped, peak {:.0} MB",
+            "{what}: {:.2} s ({:.2} s of the processor), of which {work:.2} s for the scan; {n_files} files{speed}, {} symbols, {} edges, {} skipped, peak {:.0} MB",
             done.seconds,
+            done.processor,
             n("code_entities"),
             n("code_edges"),
             n("files_skipped"),
@@ -275,14 +280,23 @@ fn scan(repository: &Path, binary: Option<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program and writes its largest memory, in kB, into a file.
+/// Runs a program and writes its largest memory, in kB, into a file, and what it used of the processor beside it.
 const MEASURED: &str = r#"file=$1; shift
 "$@" & pid=$!
 while kill -0 $pid 2> /dev/null; do
   grep -s VmHWM /proc/$pid/status | tr -dc '0-9\n' > "$file.now" && [ -s "$file.now" ] && mv "$file.now" "$file"
+  cat /proc/$pid/stat > "$file.stat" 2> /dev/null && [ -s "$file.stat" ] && mv "$file.stat" "$file.used"
   sleep 0.02
 done
 wait $pid"#;
+
+/// The time of the processor in a line of `/proc/PID/stat`.
+fn processor_seconds(stat: &str) -> Option<f64> {
+    // The name of the program, in brackets, may have spaces.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let [user, system]: [f64; 2] = [fields.next()?.parse().ok()?, fields.next()?.parse().ok()?];
+    Some((user + system) / 100.0)
+}
 
 fn count(dir: &Path, n_lines: &mut usize, n_code: &mut usize) -> Result<()> {
     for entry in std::fs::read_dir(dir)? {

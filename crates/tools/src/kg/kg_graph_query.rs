@@ -9,7 +9,7 @@ use kenning_engine::kg::{Document, DocumentQuery};
 use kenning_engine::query::{self, Question};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::HashMap;
 
 /// The tool.
@@ -51,7 +51,7 @@ pub struct Found {
     columns: Option<Vec<String>>,
     /// Its rows, with the ids of nodes
     #[serde(skip_serializing_if = "Option::is_none")]
-    rows: Option<Vec<Vec<Value>>>,
+    rows: Option<Vec<Map<String, Value>>>,
 }
 
 /// A document.
@@ -102,9 +102,9 @@ impl Tool for KgGraphQuery {
     type Output = KgReply<Found>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Found>> {
-        let text = input.query.text(QUERY_REQUIRED)?;
+        let text = input.query.clone().text(QUERY_REQUIRED)?;
         if query::is_statement(&text) {
-            return in_cypher(ctx, input, text);
+            return in_cypher(ctx, &input, text);
         }
         let cached = ctx.engine.kg().graph_is_in_memory(ctx.caller)?;
         let skip = ctx.skip("data.nodes");
@@ -156,7 +156,7 @@ impl From<Document> for Node {
 }
 
 /// Asks the engine of `code_query`: its rows, and the nodes in them as this tool shows nodes.
-fn in_cypher(ctx: &Call<'_>, input: Input, text: String) -> Result<KgReply<Found>> {
+fn in_cypher(ctx: &Call<'_>, input: &Input, text: String) -> Result<KgReply<Found>> {
     if input.doc_type.is_some() || !input.kinds.is_empty() {
         ctx.remark(
             "`type` and `kinds` do not narrow a query in Cypher: name labels and properties in it",
@@ -169,12 +169,11 @@ fn in_cypher(ctx: &Call<'_>, input: Input, text: String) -> Result<KgReply<Found
     let found = ctx.engine.query(ctx.caller, &question)?;
     found.notes.iter().for_each(|it| ctx.remark(it));
     let limit = input.limit.map_or(10, |it| it.told(ctx, "limit"));
-    let total = found.rows.len();
-    let mut rows = ctx.part("data.rows", found.rows, limit);
+    let (total, columns) = (found.rows.len(), found.columns.clone());
+    let mut rows = ctx.part("data.rows", found.objects(), limit);
     let mut ids = Vec::new();
-    rows.iter()
-        .flatten()
-        .for_each(|it| collect_nodes(it, &mut ids));
+    let values = rows.iter().flat_map(Map::values);
+    values.for_each(|it| collect_nodes(it, &mut ids));
     let documents =
         ctx.engine
             .kg()
@@ -183,9 +182,8 @@ fn in_cypher(ctx: &Call<'_>, input: Input, text: String) -> Result<KgReply<Found
         .iter()
         .map(|it| (it.node, it.id.clone()))
         .collect();
-    rows.iter_mut()
-        .flatten()
-        .for_each(|it| name_nodes(it, &named));
+    let values = rows.iter_mut().flat_map(Map::values_mut);
+    values.for_each(|it| name_nodes(it, &named));
     let nodes: Vec<Node> = documents.into_iter().map(Node::from).collect();
     Ok(KgReply::new(Found {
         count: nodes.len(),
@@ -193,7 +191,7 @@ fn in_cypher(ctx: &Call<'_>, input: Input, text: String) -> Result<KgReply<Found
         query: text,
         doc_type: None,
         total_available: total,
-        columns: Some(found.columns),
+        columns: Some(columns),
         rows: Some(rows),
     })
     .with("matched", "cypher"))

@@ -208,7 +208,7 @@ fn is_same_vertex(theirs: &str, ours: &str) -> bool {
     let (Some(theirs), Some(ours)) = (vertex(theirs), vertex(ours)) else {
         return false;
     };
-    let is_same = |it: &&str| theirs["properties"][**it] == ours["properties"][**it];
+    let is_same = |it: &&str| theirs["properties"][*it] == ours["properties"][*it];
     theirs["label"] == ours["label"]
         && ours["id"].is_number()
         && SAME.iter().filter(|it| !is_same(it)).count() == 0

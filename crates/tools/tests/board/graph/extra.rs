@@ -170,14 +170,14 @@ fn a_query_in_cypher_is_asked_of_the_engine_and_its_nodes_are_shown_as_documents
     let rows = data["rows"].as_array().unwrap();
     assert!(!rows.is_empty(), "{data}");
     for row in rows {
-        assert_eq!(row[0], "concepts/auth", "{row}");
-        assert!(row[1].is_string(), "{row}");
+        assert_eq!(row["a"], "concepts/auth", "{row}");
+        assert!(row["title"].is_string(), "{row}");
     }
     // No nodes, but rows; more rows than the limit; and a misspelled name.
     let count = json!({ "query": "MATCH (d:Document) RETURN count(d) AS n" });
     let found = ask(&fixture, "kg_graph_query", count);
     assert_eq!(found["data"]["nodes"], json!([]));
-    assert_eq!(found["data"]["rows"], json!([[13]]));
+    assert_eq!(found["data"]["rows"], json!([{ "n": 13 }]));
     let many = json!({ "query": "MATCH (d:Document) RETURN d", "limit": 3 });
     let found = ask(&fixture, "kg_graph_query", many);
     assert_eq!(found["data"]["count"], 3, "{found}");

@@ -190,10 +190,15 @@ fn edges_follow_changes_renames_and_removals() {
     // A change of a body resolves that file alone.
     repo.put(
         "src/util.py",
-        "import os\n\ndef trimmed(line):\n    return os.fsencode(line)\n",
+        "import os\n\ndef trimmed(line):\n    os.getcwd()\n    return os.fspath(line)\n",
     );
     repo.commit();
     assert_eq!(n_resolved(&fixture), 1, "only the file that changed");
+    assert!(edges(&fixture, "CALLS").contains(&"trimmed -> os.getcwd external".to_owned()));
+    // What a function gives may change what its callers mean.
+    repo.put("src/util.py", "def trimmed(line):\n    return line\n");
+    repo.commit();
+    scan(&fixture);
     assert!(
         edges(&fixture, "CALLS")
             .iter()
