@@ -23,6 +23,7 @@ mod proof_verify;
 mod query_grammar;
 mod query_parse;
 mod query_run;
+mod query_stored;
 mod rpc;
 mod sync_message;
 mod tool_input;
