@@ -192,7 +192,8 @@ impl Engine {
         let queries = Queries::new(Arc::clone(&kernel));
         let runs = Arc::new(Runs::new(Arc::clone(&kernel)));
         let (documents, sources) = (Arc::clone(&kg), Arc::clone(&koi));
-        let agents = Arc::new(Agents::new(Arc::clone(&kernel), documents, sources));
+        let agents = Agents::new(Arc::clone(&kernel), documents, sources, Arc::clone(&runs));
+        let agents = Arc::new(agents);
         let engine = Self {
             kernel,
             kami,

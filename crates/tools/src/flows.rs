@@ -22,6 +22,15 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// A call goes on with its run for at most this long; then the worker does.
 const CALL_MAX: Duration = Duration::from_secs(20);
 
+/// The tools that do all of their work in one transaction: if it was committed, they are done. What they write to a
+/// file is in the journal by then.
+const ONE_WRITE: [&str; 4] = [
+    "belief_update",
+    "daily_append",
+    "kg_audit_checkpoint",
+    "now_update",
+];
+
 thread_local! {
     static IS_IN_ACTION: Cell<bool> = const { Cell::new(false) };
 }
@@ -62,7 +71,8 @@ impl Hands for Board {
             return Ok(match (tool.effect(), tool.scope(arguments)) {
                 (_, Scope::Read | Scope::Fetch) => Nature::Repeatable,
                 (Effect::Write { idempotent: true }, _) => Nature::Repeatable,
-                (Effect::Write { .. }, Scope::Write) => Nature::Stored,
+                (Effect::Write { .. }, Scope::Write) if ONE_WRITE.contains(&name) => Nature::Stored,
+                // One that writes several times may have been cut off after the first.
                 _ => Nature::Outside,
             });
         }

@@ -43,6 +43,7 @@ mod slow_model;
 mod stdio;
 mod trust;
 mod upgrade;
+mod workflows;
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
