@@ -15,11 +15,10 @@ use kenning_engine::{Caller, Principal, timestamp};
 use kenning_tools::Reply;
 use rmcp::model::{
     CallToolResponse, CallToolResult, CreateTaskResult, DetailedTask, GetTaskResult, InputRequests,
-    InputResponses, Task, TaskPayload, TaskStatus,
+    InputResponses, JsonObject, Task, TaskPayload, TaskStatus,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
-use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -95,11 +94,11 @@ pub(crate) async fn get(
         (_, Some(Outcome::Cancelled)) => TaskPayload::Cancelled,
         (Some(reply), _) => match call::answer(reply) {
             Ok(result) => TaskPayload::Completed {
-                result: members(&result)?,
+                result: members(serde_json::to_value(result))?,
             },
             // The call itself would have been answered by this error.
             Err(error) => TaskPayload::Failed {
-                error: members(&error)?,
+                error: members(serde_json::to_value(error))?,
             },
         },
         (None, _) if run.status == Status::Suspended && can_ask => TaskPayload::InputRequired {
@@ -110,8 +109,8 @@ pub(crate) async fn get(
     Ok(GetTaskResult::new(DetailedTask::new(shown(&run), payload)))
 }
 
-fn members(value: &impl Serialize) -> Result<serde_json::Map<String, Value>, ErrorData> {
-    match serde_json::to_value(value) {
+fn members(value: serde_json::Result<Value>) -> Result<JsonObject, ErrorData> {
+    match value {
         Ok(Value::Object(members)) => Ok(members),
         _ => Err(ErrorData::internal_error("a task has no result", None)),
     }

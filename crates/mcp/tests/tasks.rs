@@ -103,7 +103,8 @@ async fn a_suspended_workflow_asks_its_client_and_goes_on_with_the_answer() {
     let runs = fixture.board.engine().runs().clone();
     let family = kenning_engine::runs::Family::Workflow;
     let owner = fixture.owner();
-    runs.suspend(&owner, family, &id, "the tide is high").unwrap();
+    runs.suspend(&owner, family, &id, "the tide is high")
+        .unwrap();
     let get = |meta: &Value| json!({ "taskId": id, "_meta": meta });
     // Who cannot ask a user is only told.
     let told = ask(&mut client, 2, "tasks/get", get(&shy)).await;
@@ -118,7 +119,8 @@ async fn a_suspended_workflow_asks_its_client_and_goes_on_with_the_answer() {
     assert!(text.contains("the tide is high"), "{text}");
     let filled = json!({ "action": "accept", "content": { "decision": "stop" } });
     let mut answers = json!({ "unknown": filled });
-    let update = |answers: &Value| json!({ "taskId": id, "inputResponses": answers, "_meta": asking });
+    let update =
+        |answers: &Value| json!({ "taskId": id, "inputResponses": answers, "_meta": asking });
     let ack = ask(&mut client, 4, "tasks/update", update(&answers)).await;
     assert_eq!(ack["result"]["resultType"], "complete", "{ack}");
     let told = ask(&mut client, 5, "tasks/get", get(&asking)).await;

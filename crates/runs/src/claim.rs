@@ -337,7 +337,7 @@ impl Claim<'_> {
         let why = why.to_owned();
         self.change(move |tx, run| {
             run.status = Status::Suspended;
-            run.suspended_ms = run.last_ms;
+            run.n_suspended += 1;
             run.error = Some(why.clone());
             run.doubt = Some(why.clone());
             let data = json!({ "workflowId": run.id, "reason": why });

@@ -155,7 +155,7 @@ impl Runs {
         self.change(caller, family, id, move |tx, run| {
             run.must_be_open()?;
             run.status = Status::Suspended;
-            run.suspended_ms = run.last_ms;
+            run.n_suspended += 1;
             run.error = (!why.is_empty()).then(|| why.clone());
             let data = json!({ "workflowId": run.id, "reason": why });
             tx.record(&family.event("Suspended"), data)?;

@@ -283,9 +283,9 @@ pub struct Run {
     /// What was answered: the result of an elicitation, by the key of its question.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<String, Value>,
-    /// When it was last suspended.
+    /// How often it was suspended.
     #[serde(default)]
-    pub suspended_ms: u64,
+    pub n_suspended: u64,
     /// In milliseconds since 1970.
     pub started_ms: u64,
     /// When the row last changed.
@@ -322,7 +322,7 @@ impl Run {
             doubt: None,
             questions: BTreeMap::new(),
             answers: BTreeMap::new(),
-            suspended_ms: 0,
+            n_suspended: 0,
             started_ms: now_ms,
             last_ms: now_ms,
             ended_ms: None,
@@ -366,7 +366,7 @@ impl Run {
 
     /// The key of the question how to go on: another one each time that it is suspended.
     pub(crate) fn decision_key(&self) -> String {
-        format!("{DECISION}-{}", self.suspended_ms)
+        format!("{DECISION}-{}", self.n_suspended)
     }
 
     pub(crate) fn must_be_open(&self) -> Result<()> {

@@ -35,5 +35,6 @@ pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Tools
 pub use envelope::{Reply, malformed};
 pub use flows::{Flows, finish_workflow, workflow_reply};
 pub use metrics::Metrics;
+pub use schema::lean;
 pub use select::Selection;
 pub use table::TOOLS;

@@ -22,7 +22,10 @@ fn with_draft(place: &Place) {
 fn a_workflow_is_suspended_resumed_and_stopped_and_leaves_a_trajectory() {
     let place = Place::new();
     with_draft(&place);
-    let started = told(&place, &["workflow", "start", "collaboration", "docs/draft.md"]);
+    let started = told(
+        &place,
+        &["workflow", "start", "collaboration", "docs/draft.md"],
+    );
     assert_eq!(started["status"], "running", "{started}");
     let id = started["id"].as_str().unwrap();
     let waits = told(&place, &["workflow", "suspend", id]);
@@ -84,7 +87,10 @@ fn an_agent_of_another_process_is_cancelled() {
     assert!(error.contains("Task was cancelled"), "{error}");
     let ann = place.good(&["--json", "agent", "status", "ann"]);
     assert!(ann.contains("\"terminated\""), "{ann}");
-    assert_eq!(told(&place, &["agent", "cancel", "ann"])["cancelled"], false);
+    assert_eq!(
+        told(&place, &["agent", "cancel", "ann"])["cancelled"],
+        false
+    );
     let (_, error) = place.bad(&["agent", "cancel", "nobody"]);
     assert!(error.contains("nobody"), "{error}");
 }
@@ -102,7 +108,10 @@ fn a_sync_exchanges_with_a_peer() {
     here.good(&["peer", "add", &url, "--did", &did(&there)]);
     let done = told(&here, &["workflow", "start", "sync", "docs"]);
     assert_eq!(done["outcome"], "completed", "{done}");
-    assert!(done["artifacts"].to_string().contains(": exchanged"), "{done}");
+    assert!(
+        done["artifacts"].to_string().contains(": exchanged"),
+        "{done}"
+    );
     let query = json!({ "query": "walruses ice" }).to_string();
     let found = here.good(&["call", "memory_recall", "--json", &query]);
     assert!(found.contains("walruses sleep on ice"), "{found}");
@@ -113,6 +122,9 @@ fn a_sync_exchanges_with_a_peer() {
     let id = done["id"].as_str().unwrap();
     let steps = told(&here, &["workflow", "history", id])["steps"].clone();
     let steps = steps.as_array().unwrap();
-    let exchange = steps.iter().find(|it| it["action"] == "sync-peers").unwrap();
+    let exchange = steps
+        .iter()
+        .find(|it| it["action"] == "sync-peers")
+        .unwrap();
     assert_eq!(exchange["outcome"], "failure", "{exchange}");
 }

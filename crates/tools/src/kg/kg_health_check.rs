@@ -21,7 +21,7 @@ pub struct Input {
     /// Include detailed diagnostics
     #[serde(default)]
     pub detailed: bool,
-    /// Specific components to check
+    /// Only these
     #[serde(default)]
     pub components: Vec<Component>,
 }

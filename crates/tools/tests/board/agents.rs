@@ -554,7 +554,9 @@ fn what_a_model_took_is_known_also_of_a_task_that_did_not_succeed() {
     let asked = json!({ "eventType": "AgentFailed", "includePayload": true });
     let events = fixture.call("kg_audit_query", asked).value.unwrap();
     assert!(
-        events.to_string().contains(&format!("\"tokensUsed\":{tokens}")),
+        events
+            .to_string()
+            .contains(&format!("\"tokensUsed\":{tokens}")),
         "{events:#}"
     );
 }

@@ -119,8 +119,5 @@ fn a_transaction_that_records_nothing_does_not_count_as_the_work_of_a_step() {
     let claim = claim.unwrap();
     claim.begin().unwrap();
     claim.effect(0, || fixture.log().write(&space, |_| Ok(())).unwrap());
-    assert_eq!(
-        claim.begin().unwrap(),
-        kenning_engine::runs::Before::Begun
-    );
+    assert_eq!(claim.begin().unwrap(), kenning_engine::runs::Before::Begun);
 }
