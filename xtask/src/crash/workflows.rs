@@ -10,7 +10,10 @@ use super::binary::{Binary, Place};
 use super::client::{Answer, Client, Server, Transport};
 use crate::options::Options;
 use anyhow::{Context as _, Result, ensure};
-use kenning_core::SeededRandom;
+use kenning_core::{SeededRandom, Space};
+use kenning_store::Store;
+use kenning_store_postgres::Postgres;
+use kenning_store_sqlite::Sqlite;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -88,36 +91,14 @@ struct Tally {
     faults: Vec<String>,
     /// How many kills came while a step of a kind was under way.
     hits: BTreeMap<(&'static str, &'static str), u64>,
-    /// When a step was over, in milliseconds after the call: what was seen last, for aiming.
-    over_ms: BTreeMap<(&'static str, usize), u64>,
 }
 
 impl Tally {
-    /// When to kill, in microseconds after the call: while the step of this kind that was hit least is likely to be
-    /// under way.
-    fn aim(&self, kind: &'static str, steps: &[&'static str], random: &SeededRandom) -> u64 {
+    /// How many steps the process may do before it is killed: so that the step which was hit least is under way.
+    fn aim(&self, kind: &'static str, steps: &[&'static str]) -> usize {
         let hits = |step: &'static str| self.hits.get(&(kind, step)).copied().unwrap_or_default();
         let least = (0..steps.len()).min_by_key(|at| hits(steps[*at]));
-        let at = least.unwrap_or_default();
-        let seen = |at: usize| self.over_ms.get(&(kind, at)).copied();
-        let from = at.checked_sub(1).and_then(seen).unwrap_or(0);
-        let to = seen(at).filter(|it| *it > from).unwrap_or(from + 30);
-        let span = (to - from) * 1_000 + 2_000;
-        (from * 1_000 + random.below(span)).saturating_sub(500)
-    }
-
-    /// Notes how long after the call the steps of a run were over, those before the kill.
-    fn note_times(
-        &mut self,
-        kind: &'static str,
-        ended_ms: &[u64],
-        (began_ms, killed_ms): (u64, u64),
-    ) {
-        for (at, ms) in ended_ms.iter().enumerate() {
-            if *ms <= killed_ms {
-                self.over_ms.insert((kind, at), ms.saturating_sub(began_ms));
-            }
-        }
+        least.unwrap_or_default()
     }
 
     /// Notes which step of a run was under way at the moment of the kill.
@@ -126,13 +107,49 @@ impl Tally {
         kind: &'static str,
         steps: &[&'static str],
         ended_ms: &[u64],
-        (began_ms, killed_ms): (u64, u64),
+        killed_ms: u64,
     ) {
-        self.note_times(kind, ended_ms, (began_ms, killed_ms));
         let n_done = ended_ms.iter().filter(|it| **it <= killed_ms).count();
         if let Some(step) = steps.get(n_done) {
             *self.hits.entry((kind, *step)).or_default() += 1;
         }
+    }
+}
+
+/// The store, as it is while a process works on it.
+struct Watch {
+    store: Store,
+    seen: u64,
+}
+
+impl Watch {
+    fn open(place: &Place) -> Result<Self> {
+        let store = match place.database() {
+            Some(url) => Store::new(Postgres::open(url, None)?),
+            None => Store::new(Sqlite::open(&place.data())?),
+        };
+        let head = store.read(&Space::default(), |tx| tx.head())?;
+        let seen = head.map_or(0, |it| it.seq);
+        Ok(Self { store, seen })
+    }
+
+    /// Waits until a workflow was started and has done so many steps, or for as long as a round may take.
+    fn wait_for(&mut self, n_steps: usize) -> Result<()> {
+        let began = Instant::now();
+        let (mut is_started, mut n_done) = (false, 0);
+        while (!is_started || n_done < n_steps) && began.elapsed() < PATIENCE {
+            let seen = self.seen;
+            let new = self
+                .store
+                .read(&Space::default(), |tx| tx.events_after(seen, 100))?;
+            for event in new {
+                self.seen = event.seq;
+                is_started |= event.kind == "WorkflowStarted";
+                n_done += usize::from(event.kind == "WorkflowStepCompleted");
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(())
     }
 }
 
@@ -169,22 +186,14 @@ pub(super) fn run(options: &Options) -> Result<()> {
             true => Some(Server::start(&binary, &of(1), Transport::Http)?),
             false => None,
         };
-        if !tally.over_ms.contains_key(&(kind, 0)) {
-            // One that nobody kills shows how long each step takes.
-            let began_ms = now_ms()?;
-            let mut client = first.client();
-            client.read("kg_workflow_start", &arguments(kind, &steps, kills + round));
-            settled(&binary, &of(1), &mut client)?;
-            if let Some(ended_ms) = steps_of_newest(&mut client, kind, began_ms)? {
-                tally.note_times(kind, &ended_ms, (began_ms, u64::MAX));
-            }
-        }
         let arguments = arguments(kind, &steps, round);
-        let within_us = tally.aim(kind, &steps, &random);
+        let mut watch = Watch::open(&of(0))?;
         let mut client = first.client();
         let began_ms = now_ms()?;
         let call = std::thread::spawn(move || client.read("kg_workflow_start", &arguments));
-        std::thread::sleep(Duration::from_micros(within_us));
+        watch.wait_for(tally.aim(kind, &steps))?;
+        // Anywhere in the step, not always at its beginning.
+        std::thread::sleep(Duration::from_micros(random.below(2_000)));
         first.kill()?;
         let killed_ms = now_ms()?;
         let Ok((answer, _)) = call.join() else {
@@ -205,7 +214,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
             Err(error) => tally.faults.push(format!("round {round}: {kind}: {error}")),
         }
         if let Some(ended_ms) = steps_of_newest(&mut client, kind, began_ms)? {
-            tally.note_hit(kind, &steps, &ended_ms, (began_ms, killed_ms));
+            tally.note_hit(kind, &steps, &ended_ms, killed_ms);
         }
         survivor.kill()?;
     }
