@@ -45,18 +45,18 @@ pub fn current_agent() -> Option<Did> {
     AGENT.with_borrow(Clone::clone)
 }
 
-/// What every transaction of a thread does first, in the same transaction: it may refuse, and may set rows that
-/// need no event.
+/// What every transaction of a thread does last, in the same transaction: it may refuse, and may set rows that
+/// need no event. It sees whether anything was recorded ([`Tx::has_events`]).
 pub type Companion = Arc<dyn Fn(&mut Tx<'_>) -> Result<()> + Send + Sync>;
 
 thread_local! {
-    /// What every transaction of this thread does first.
+    /// What every transaction of this thread does last.
     static COMPANION: RefCell<Option<Companion>> = const { RefCell::new(None) };
 }
 
-/// Runs work on this thread; each of its writes begins with `first`. So whoever asks another part of the program
+/// Runs work on this thread; each of its writes ends with `last`. So whoever asks another part of the program
 /// to write learns, with the very same commit, that it was written, and keeps out of it if somebody else took over.
-pub fn accompanied<T>(first: Companion, work: impl FnOnce() -> T) -> T {
+pub fn accompanied<T>(last: Companion, work: impl FnOnce() -> T) -> T {
     /// Puts back what was there before, also if the work panics.
     struct Before(Option<Companion>);
     impl Drop for Before {
@@ -64,7 +64,7 @@ pub fn accompanied<T>(first: Companion, work: impl FnOnce() -> T) -> T {
             COMPANION.set(self.0.take());
         }
     }
-    let _before = Before(COMPANION.replace(Some(first)));
+    let _before = Before(COMPANION.replace(Some(last)));
     work()
 }
 
@@ -190,11 +190,12 @@ impl Log {
     ) -> Result<T> {
         let log = self.clone();
         let (name, agent) = (space.clone(), current_agent());
-        let first = COMPANION.with_borrow(Clone::clone);
+        let last = COMPANION.with_borrow(Clone::clone);
         self.store.write(space, move |raw| {
             log.recorded(raw, &name, Time::Onward, agent, |tx| {
-                first.map_or(Ok(()), |it| it(tx))?;
-                work(tx)
+                let value = work(tx)?;
+                last.map_or(Ok(()), |it| it(tx))?;
+                Ok(value)
             })
         })
     }
@@ -211,11 +212,12 @@ impl Log {
     ) -> Result<T> {
         let log = self.clone();
         let (name, agent) = (space.clone(), current_agent());
-        let first = COMPANION.with_borrow(Clone::clone);
+        let last = COMPANION.with_borrow(Clone::clone);
         self.store.write_long(space, move |raw| {
             log.recorded(raw, &name, Time::Onward, agent, |tx| {
-                first.map_or(Ok(()), |it| it(tx))?;
-                work(tx)
+                let value = work(tx)?;
+                last.map_or(Ok(()), |it| it(tx))?;
+                Ok(value)
             })
         })
     }

@@ -516,6 +516,11 @@ impl<'a> Tx<'a> {
         });
     }
 
+    /// Whether it has recorded anything so far.
+    pub fn has_events(&self) -> bool {
+        self.n_events > 0
+    }
+
     /// Records the changes since the last call as one signed event.
     pub fn record(&mut self, kind: &str, data: Value) -> Result<EventId> {
         if let Value::Object(fields) = &data {

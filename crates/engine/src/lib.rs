@@ -195,7 +195,8 @@ impl Engine {
         let (documents, steps) = (Arc::clone(&kg), Arc::clone(&runs));
         let workflows = Workflows::new(Arc::clone(&kernel), documents, steps);
         let (documents, sources) = (Arc::clone(&kg), Arc::clone(&koi));
-        let agents = Arc::new(Agents::new(Arc::clone(&kernel), documents, sources));
+        let agents = Agents::new(Arc::clone(&kernel), documents, sources, Arc::clone(&runs));
+        let agents = Arc::new(agents);
         let engine = Self {
             kernel,
             kami,

@@ -3,7 +3,7 @@
 
 use crate::answer;
 use crate::log::answered;
-use crate::routes::{Shared, Slots, arguments};
+use crate::handler::{Shared, Slots, arguments};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;

@@ -23,6 +23,15 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// A call goes on with its run for at most this long; then the worker does.
 const CALL_MAX: Duration = Duration::from_secs(20);
 
+/// The tools that do all of their work in one transaction: if it was committed, they are done. What they write to a
+/// file is in the journal by then.
+const ONE_WRITE: [&str; 4] = [
+    "belief_update",
+    "daily_append",
+    "kg_audit_checkpoint",
+    "now_update",
+];
+
 thread_local! {
     static IS_IN_ACTION: Cell<bool> = const { Cell::new(false) };
 }
@@ -63,7 +72,8 @@ impl ToolRunner for Board {
             return Ok(match (tool.effect(), tool.scope(arguments)) {
                 (_, Scope::Read | Scope::Fetch) => CallEffect::Repeatable,
                 (Effect::Write { idempotent: true }, _) => CallEffect::Repeatable,
-                (Effect::Write { .. }, Scope::Write) => CallEffect::InStore,
+                (Effect::Write { .. }, Scope::Write) if ONE_WRITE.contains(&name) => CallEffect::InStore,
+                // One that writes several times may have been cut off after the first.
                 _ => CallEffect::Outside,
             });
         }

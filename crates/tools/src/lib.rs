@@ -36,6 +36,7 @@ pub use declare::{AnyTool, Call, Example, Text, Tool, summary};
 pub use envelope::{Reply, malformed};
 pub use flows::{Flows, finish_workflow, workflow_reply};
 pub use metrics::Metrics;
+pub use schema::lean;
 pub use select::Selection;
 pub use table::TOOLS;
 pub use toolset::{Annotations, Effect, Toolset};

@@ -8,6 +8,7 @@ use kenning_core::{Kind, Result};
 use kenning_kernel::{memory_id, timestamp};
 use kenning_kg::Status as DocStatus;
 use kenning_memory::belief;
+use kenning_memory::claims::{self, Claim};
 use kenning_runs::{Ending, Outcome, StepDone};
 use kenning_store::{NodeFilter, When};
 use kenning_workflow::gaps::{self, Gap, GapKind, Severity};
@@ -210,7 +211,8 @@ fn words(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Lines of documents that say the opposite of a memory, or of a line of another document.
+/// Lines of documents that say the opposite of a memory, or of another line: by rules for beliefs, which compare any
+/// two texts that share words, and by claims, which compare numbers too, of sentences with the same words.
 fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
     let space = &work.caller.principal.space;
     let filter = NodeFilter {
@@ -236,10 +238,20 @@ fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
     for (at, (_, text)) in said.iter().enumerate() {
         note(at, text, &mut by_word);
     }
+    // Claims with their place, and the path if it is a document.
+    let mut stated: Vec<(String, Option<String>, Claim)> = Vec::new();
+    for (place, text) in &said {
+        let claims = claims::claims(text).into_iter();
+        stated.extend(claims.map(|it| (place.clone(), None, it)));
+    }
     let mut found = Vec::new();
     each(work, path, |content| {
         let document = &content.document;
         let text = document.content.as_deref().unwrap_or_default();
+        for claim in claims::claims(text) {
+            let place = format!("`{}` line {}", document.path, claim.line);
+            stated.push((place, Some(document.path.clone()), claim));
+        }
         let mut own = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             // Only such lines can be one side of a contradiction.
@@ -276,6 +288,29 @@ fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
         }
         Ok(())
     })?;
+    let only: Vec<&Claim> = stated.iter().map(|it| &it.2).collect();
+    for pair in claims::opposed(&only) {
+        // The later one is a line of a document, unless both are memories.
+        let (one, other) = (pair.one.min(pair.other), pair.one.max(pair.other));
+        let (Some((place, ..)), Some((_, Some(path), claim))) = (stated.get(one), stated.get(other))
+        else {
+            continue;
+        };
+        let message = format!("Decide between this line and {place}: ");
+        let line = Some(claim.line);
+        let is_known = |it: &Gap| {
+            it.path == *path && it.line == line && it.message.starts_with(&message)
+        };
+        if !found.iter().any(is_known) {
+            found.push(Gap {
+                kind: GapKind::Contradiction,
+                severity: Severity::High,
+                path: path.clone(),
+                line,
+                message: message + &pair.why,
+            });
+        }
+    }
     gaps::sort(&mut found);
     Ok(found)
 }

@@ -32,6 +32,13 @@ const STEPS_MAX: u64 = 10_000;
 /// How often a run that watches looks.
 const LOOK_EVERY_MS: u64 = 2_000;
 
+/// A run that is due for longer than this, and on which nobody works, is neglected, although this process goes on
+/// with runs: it may be busy with others.
+const OVERDUE_MS: u64 = 60_000;
+
+/// The same where this process does not go on with runs: another one would by now.
+const UNSERVED_MS: u64 = 10_000;
+
 /// After this long without a change a run that watches a document ends.
 pub const INACTIVITY_MS: u64 = 300_000;
 
@@ -132,6 +139,8 @@ pub struct WorkflowService {
     pub stats: RunStats,
     /// Runs that wait for somebody to decide, and why.
     pub in_doubt: Vec<(String, String)>,
+    /// Runs that are due and on which nobody works.
+    pub neglected: Vec<String>,
 }
 
 /// What comes of a step.
@@ -311,8 +320,31 @@ impl Workflows {
             .collect();
         watched_paths.sort();
         watched_paths.dedup();
+        let is_serving = self.runs.is_serving();
+        let late_ms = match is_serving {
+            true => OVERDUE_MS,
+            false => UNSERVED_MS,
+        };
+        let now_ms = self.now_ms();
+        let is_late = |it: &&Run| {
+            it.status == Status::Running && it.due_ms.max(it.last_ms) + late_ms < now_ms
+        };
+        let late: Vec<&Run> = all.iter().filter(is_late).collect();
+        let holders = late.iter().filter_map(|it| it.holder.as_ref());
+        let dead = self.runs.dead_among(holders)?;
+        let space = &caller.principal.space;
+        let is_alone = |it: &&&Run| match &it.holder {
+            Some(holder) if holder == self.runs.process() => !self.runs.works_on(space, &it.id),
+            Some(holder) => dead.contains(holder),
+            None => true,
+        };
         Ok(WorkflowService {
-            is_running: self.runs.is_serving(),
+            neglected: late
+                .iter()
+                .filter(is_alone)
+                .map(|it| it.id.clone())
+                .collect(),
+            is_running: is_serving,
             n_active: all.iter().filter(|it| it.status.is_active()).count(),
             watched_paths,
             last_ms: all.iter().map(|it| it.last_ms).max(),

@@ -45,6 +45,7 @@ mod stdio;
 mod trust;
 mod upgrade;
 mod wire;
+mod workflows;
 
 /// The shapes of the graph contract, as the tools' own tests read them.
 #[allow(dead_code, reason = "the tools' tests need more of it")]

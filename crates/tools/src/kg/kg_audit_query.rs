@@ -20,7 +20,7 @@ pub struct Input {
     /// Filter by event type (e.g., NodeCreated, WorkflowCompleted,SyncStarted)
     #[serde(default)]
     pub event_type: Option<String>,
-    /// Start time filter as ISO 8601 timestamp
+    /// Start time (ISO 8601)
     #[serde(default)]
     pub start_time: Option<String>,
     /// End time filter, inclusive; a date is that whole day

@@ -22,7 +22,7 @@ pub struct Input {
     /// Include detailed diagnostics
     #[serde(default)]
     pub detailed: bool,
-    /// Specific components to check
+    /// Only these
     #[serde(default)]
     pub components: Vec<Component>,
 }
@@ -283,20 +283,28 @@ impl Tool for KgHealthCheck {
     }
 }
 
-/// How workflows are: one that waits for a decision or the failure of most is a degradation.
+/// How workflows are: one that waits for a decision or for a server, or the failure of most, is a degradation.
 fn workflows(service: &WorkflowService) -> (State, String) {
     let (ended, failed) = (service.stats.n_ended, service.stats.n_failed);
     let state = match failed {
         it if it == ended && ended >= RUNS_TOLD => State::Unhealthy,
-        it if 2 * it > ended || !service.in_doubt.is_empty() => State::Degraded,
+        it if 2 * it > ended => State::Degraded,
+        _ if !service.in_doubt.is_empty() || !service.neglected.is_empty() => State::Degraded,
         _ => State::Healthy,
     };
     let doubt = match service.in_doubt.first() {
         Some((id, why)) => format!("; `{id}` waits for a decision: {why}"),
         None => String::new(),
     };
+    let neglected = match service.neglected.as_slice() {
+        [] => String::new(),
+        [id, others @ ..] => format!(
+            "; {} due and nobody works on them, for example `{id}`: run `kenning serve`",
+            others.len() + 1
+        ),
+    };
     let told = format!(
-        "{failed} of {ended} workflows failed, {} are under way{doubt}",
+        "{failed} of {ended} workflows failed, {} are under way{doubt}{neglected}",
         service.n_active
     );
     (state, told)

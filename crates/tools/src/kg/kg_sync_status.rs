@@ -16,7 +16,7 @@ pub struct KgSyncStatus;
 pub struct Input {
     /// Specific peer ID (default: all peers)
     peer_id: Option<String>,
-    /// Include detailed sync metrics and history
+    /// With metrics and history
     #[serde(default)]
     detailed: bool,
 }

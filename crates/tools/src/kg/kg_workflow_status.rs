@@ -127,5 +127,6 @@ fn figures(stats: &RunStats) -> Value {
     json!({
         "totalExecutions": stats.n_ended, "successfulExecutions": stats.n_completed,
         "failedExecutions": stats.n_failed, "averageDuration": stats.mean_ms, "successRate": rate,
+        "timedOutExecutions": stats.n_timed_out, "cancelledExecutions": stats.n_cancelled,
     })
 }
