@@ -356,10 +356,10 @@ impl Project<'_> {
             && is_untyped
             && name.len() >= NAME_CHARS_MIN
             && !self.globals.contains_key(&(family, name.as_str()))
+            && only.file != f
+            && self.imported_files(f).contains(&only.file)
         {
-            if only.file != f && self.imported_files(f).contains(&only.file) {
-                return vec![(Place::Symbol(*only), Origin::Import, 0.7)];
-            }
+            return vec![(Place::Symbol(*only), Origin::Import, 0.7)];
         }
         let share = 0.5 / all.len() as f32;
         let guess = |it: &Sym| (Place::Symbol(*it), Origin::NameOnly, share);
