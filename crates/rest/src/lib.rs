@@ -16,7 +16,6 @@ mod koi;
 mod log;
 mod memory;
 mod openapi;
-mod peer_views;
 mod peers;
 mod places;
 mod progress;

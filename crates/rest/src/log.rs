@@ -1,5 +1,7 @@
 //! The signed log: its state, its checkpoints, and proofs. What happened is asked by `kg_audit_query`.
 
+pub(crate) mod peers;
+
 use crate::answer;
 use crate::handler::{Shared, Slots, attended};
 use axum::Router;
@@ -25,7 +27,7 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/log/proof/{event}", get(proof))
 }
 
-pub(crate) async fn answered(
+async fn answered(
     board: Board,
     slots: Slots,
     who: Principal,

@@ -1,6 +1,6 @@
 //! The OpenAPI document, from the tool table.
 
-use crate::{koi, memory, peer_views, registry};
+use crate::{koi, log, memory, registry};
 use kenning_core::CODES;
 use kenning_engine::kami::ToolFunction;
 use kenning_tools::{AnyTool, Effect, Toolset};
@@ -47,7 +47,7 @@ pub(crate) fn with_installed(tools: &[&'static dyn AnyTool], installed: &[ToolFu
             "text/event-stream",
         ),
     );
-    paths.extend(peer_views::paths());
+    paths.extend(log::peers::paths());
     paths.extend(koi::description::paths(tools));
     paths.extend(memory::description::paths(tools));
     paths.extend(registry::description::paths(tools));

@@ -5,7 +5,7 @@ use crate::handler::{Shared, Slots, arguments, arguments_of_query, attended, att
 use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
 use crate::tail::Tail;
-use crate::{answer, body, log, openapi, peer_views, peers, registry, sse};
+use crate::{answer, body, log, openapi, peers, registry, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -47,7 +47,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/events", get(sse::events).post(peers::receive))
         .route("/sync", post(peers::receive))
         .merge(log::routes())
-        .merge(peer_views::routes())
+        .merge(log::peers::routes())
         .merge(registry::routes())
         .with_state(shared.clone())
         .merge(koi::routes(shared.clone(), koi))
@@ -134,7 +134,7 @@ async fn metrics(
         let log = board.engine().log_summary(&caller);
         let peers = board.engine().sync_status(&caller, None);
         let log = log.map(|it| log::metrics(&it)).unwrap_or_default();
-        log + &peers.map(|it| peer_views::metrics(&it)).unwrap_or_default()
+        log + &peers.map(|it| log::peers::metrics(&it)).unwrap_or_default()
     });
     text += &state.await.unwrap_or_default();
     let mut response = Response::new(Body::from(text));

@@ -91,6 +91,10 @@ pub(crate) fn tell(lie: &str, cast: &mut Cast, draw: &SeededRandom) -> Result<()
             for _ in 0..draw.below(12) {
                 other.write(draw)?;
             }
+            // A log that is not longer has nothing to push, so nothing of it is shown.
+            while other.size()? <= liar.size()? {
+                other.write(draw)?;
+            }
             check_evidence(liar, honest(one, &other)?.forked)
         }
         "pushing floods" => {

@@ -1,8 +1,8 @@
 //! How it stands with other nodes, and the conflicts with what they wrote: what `kenning peer` shows, for agents
 //! and programs.
 
+use super::answered;
 use crate::answer;
-use crate::log::answered;
 use crate::handler::{Shared, Slots, arguments};
 use axum::Router;
 use axum::body::Body;
