@@ -193,7 +193,8 @@ fn vertex(text: &str) -> Option<Value> {
 }
 
 /// Properties that mean the same here and there. Others are of their extractor, or in another form: parameters are
-/// a list, a signature has no colon, what is empty is left out.
+/// a list, a signature has no colon, what is empty is left out. The number of a vertex is the id of a node here, a
+/// text, and the kind of a symbol is in small letters.
 const SAME: &[&str] = &[
     "name",
     "repo",
@@ -201,7 +202,6 @@ const SAME: &[&str] = &[
     "file_path",
     "line_start",
     "line_end",
-    "entity_type",
 ];
 
 fn is_same_vertex(theirs: &str, ours: &str) -> bool {
@@ -209,8 +209,13 @@ fn is_same_vertex(theirs: &str, ours: &str) -> bool {
         return false;
     };
     let is_same = |it: &&str| theirs["properties"][*it] == ours["properties"][*it];
+    let kind = |of: &Value| {
+        let kind = of["properties"]["entity_type"].as_str();
+        kind.unwrap_or_default().to_lowercase()
+    };
     theirs["label"] == ours["label"]
-        && ours["id"].is_number()
+        && kind(&theirs) == kind(&ours)
+        && ours["id"].is_string()
         && SAME.iter().filter(|it| !is_same(it)).count() == 0
 }
 
