@@ -432,7 +432,7 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
             "kenning-testing-wasm",
         ],
     ),
-    ("kenning", &["kenning-testing-wasm"]),
+    ("kenning", &["kenning-testing-llm", "kenning-testing-wasm"]),
     // The layer is around every route, so its tests put the MCP server behind it.
     (
         "kenning-rest",

@@ -66,7 +66,8 @@ fn an_agent_of_another_process_is_cancelled() {
     let (asked, goes_on) = (Mutex::new(asked), Mutex::new(goes_on));
     let model = Scripted::by(move |_, _| {
         asked.lock().unwrap().send(()).unwrap();
-        drop(goes_on.lock().unwrap().recv());
+        // Until the other end is dropped.
+        assert!(goes_on.lock().unwrap().recv().is_err());
         Reply::call("kg_stats", json!({}))
     });
     let mut spawn = place.command(&["agent", "spawn", "analyst", "Measure", "--name", "ann"]);
