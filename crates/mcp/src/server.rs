@@ -319,7 +319,13 @@ impl ServerHandler for Server {
             input_responses,
             ..
         } = request;
-        tasks::update(&self.board, self.principal(&context), task_id, input_responses).await
+        tasks::update(
+            &self.board,
+            self.principal(&context),
+            task_id,
+            input_responses,
+        )
+        .await
     }
 
     async fn cancel_task(

@@ -52,6 +52,10 @@ pub(crate) fn open(source: &Connection, path: &Path) -> Result<Connection> {
 struct Named(PathBuf);
 
 impl Named {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the store's own file, which nobody named"
+    )]
     fn remove(&self) {
         // Whatever stays is removed like the files of killed writes.
         drop(std::fs::remove_file(&self.0));

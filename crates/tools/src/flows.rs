@@ -72,7 +72,9 @@ impl ToolRunner for Board {
             return Ok(match (tool.effect(), tool.scope(arguments)) {
                 (_, Scope::Read | Scope::Fetch) => CallEffect::Repeatable,
                 (Effect::Write { idempotent: true }, _) => CallEffect::Repeatable,
-                (Effect::Write { .. }, Scope::Write) if ONE_WRITE.contains(&name) => CallEffect::InStore,
+                (Effect::Write { .. }, Scope::Write) if ONE_WRITE.contains(&name) => {
+                    CallEffect::InStore
+                }
                 // One that writes several times may have been cut off after the first.
                 _ => CallEffect::Outside,
             });

@@ -325,7 +325,7 @@ impl Workflows {
             true => OVERDUE_MS,
             false => UNSERVED_MS,
         };
-        let now_ms = self.now_ms();
+        let now_ms = self.runs.now_ms();
         let is_late = |it: &&Run| {
             it.status == Status::Running && it.due_ms.max(it.last_ms) + late_ms < now_ms
         };

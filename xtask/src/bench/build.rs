@@ -48,7 +48,12 @@ fn measure(profile: &str, folder: &str, bytes_max: Option<u64>) -> Result<()> {
     let touched = File::options().append(true).open(root().join(TOUCHED))?;
     touched.set_modified(SystemTime::now())?;
     let (used, wall) = build(profile, target.path())?;
-    row(&format!("{profile}, `{TOUCHED}` touched"), used, wall, bytes);
+    row(
+        &format!("{profile}, `{TOUCHED}` touched"),
+        used,
+        wall,
+        bytes,
+    );
     if let Some(most) = bytes_max {
         ensure!(
             bytes <= most,
@@ -61,7 +66,14 @@ fn measure(profile: &str, folder: &str, bytes_max: Option<u64>) -> Result<()> {
 fn build(profile: &str, target: &Path) -> Result<(Duration, Duration)> {
     let (began, before) = (Instant::now(), cpu_of_children()?);
     let built = cargo()
-        .args(["build", "--quiet", "--package", "kenning", "--profile", profile])
+        .args([
+            "build",
+            "--quiet",
+            "--package",
+            "kenning",
+            "--profile",
+            profile,
+        ])
         .arg("--target-dir")
         .arg(target)
         .status()?;
