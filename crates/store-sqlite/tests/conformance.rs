@@ -91,6 +91,7 @@ fn the_log_stays_small_beside_a_read_that_takes_long() {
         written.unwrap();
     };
     let names = || {
+        #[expect(clippy::disallowed_methods, reason = "the directory of this test")]
         let entries = std::fs::read_dir(&directory).unwrap();
         let mut names: Vec<_> = entries.map(|it| it.unwrap().file_name()).collect();
         names.sort();
