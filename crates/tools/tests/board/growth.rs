@@ -97,10 +97,10 @@ fn the_doctor_tells_the_size_of_the_write_ahead_log_and_warns_of_a_large_one() {
     assert_eq!(n_warnings, 0);
     // A read that is under way keeps the log from being used again.
     let space = fixture.owner().principal.space;
-    let body = "many words ".repeat(300_000);
+    let body = "many words ".repeat(80_000);
     let read = fixture.log().read(&space, |tx| {
         tx.head()?;
-        for n in 0..10 {
+        for n in 0..50 {
             let asked =
                 json!({ "id": format!("v{n}"), "vector": [1.0], "metadata": { "a": body } });
             let reply = fixture.call("kg_vector_upsert", asked);
