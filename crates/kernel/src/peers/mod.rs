@@ -22,7 +22,7 @@ pub use worker::PeerSync;
 
 use crate::tokens::system_space;
 use crate::{Bucket, Caller, Kernel, Raw, Scope};
-use kenning_core::{Did, Error, Kind, Result, Space};
+use kenning_core::{Did, Error, Hash, Kind, Result, Space};
 use kenning_peers::seal::Challenges;
 use kenning_peers::{CURSORS, Peer, Policy, Rules, peer_id};
 use kenning_search::of_collection_name;
@@ -61,7 +61,8 @@ impl Exchanges {
             challenges: Challenges::new(secret),
             active: Mutex::default(),
             answering: Mutex::default(),
-            holder: crate::lease::holder(random),
+            // Of the secret, and not drawn: nothing else that is drawn changes.
+            holder: Hash::of(&[&secret[..], b"holder"].concat()).to_string(),
             is_running: AtomicBool::new(false),
         }
     }
