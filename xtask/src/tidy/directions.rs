@@ -312,6 +312,8 @@ const CRATES: &[(&str, May)] = &[
         "kenning-testing",
         Only(&[
             "kenning-audit",
+            // For its features: tests read all languages.
+            "kenning-code",
             "kenning-core",
             "kenning-engine",
             "kenning-kernel",
