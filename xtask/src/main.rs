@@ -67,7 +67,8 @@ const COMMANDS: &[Command] = &[
                 bench memory [--memories N]\n\
                 bench agents [--binary FILE] [--own no]\n\
                 bench graph [--files N] [--tree DIR]\n\
-                bench cypher [--nodes N] [--repeat N] [--limit-ms N]\n\
+                bench code [--cases DIR [--allow-missing] [--wrong N]] [--repository DIR]… [--binary PATH]\n\
+                bench cypher [--nodes N] [--repeat N] [--limit-ms N] [--allow-missing]\n\
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \
                 [--minutes N]\n\
                 bench postgres [--seconds N] [--rows N]\n\
@@ -129,9 +130,10 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "soak",
         usage: "soak [--minutes N] [--seed S] [--binary PATH]\nsoak overload [--seconds N] [--binary PATH]\n\
-                soak neighbors [--rounds N] [--seconds N] [--binary PATH]",
+                soak neighbors [--rounds N] [--seconds N] [--binary PATH]\n\
+                soak hostile-queries [--rounds N] [--seconds N] [--binary PATH]",
         about: "work with the real binary for a while and see that nothing grows; or ask more of it than it can;\n      \
-                or let one caller ask for much while another asks for little",
+                or let one caller ask for much, or queries that want too much, while another asks for little",
         run: soak::run,
     },
     Command {
