@@ -17,6 +17,7 @@ mod koi;
 mod omi;
 mod omi_backup;
 mod peer;
+mod project;
 mod query;
 mod reindex;
 mod setup;

@@ -460,7 +460,7 @@ pub(super) fn show(
     })
 }
 
-fn other(node: &kenning_store::Node) -> Document {
+pub(super) fn other(node: &kenning_store::Node) -> Document {
     let content = &node.body;
     let title = if node.title.is_empty() {
         content.chars().take(80).collect()
@@ -497,7 +497,7 @@ fn other(node: &kenning_store::Node) -> Document {
 }
 
 /// The relations of an entity, a memory or an item. Documents are named by their ids in the graph.
-fn links_of_other(
+pub(super) fn links_of_other(
     tx: &dyn ReadTx,
     library: Option<&Library>,
     id: NodeId,
