@@ -21,6 +21,7 @@ mod proof_verify;
 mod query_grammar;
 mod query_parse;
 mod query_run;
+mod query_stored;
 mod rpc;
 mod tool_input;
 mod url_policy;
