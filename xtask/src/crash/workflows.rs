@@ -169,11 +169,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
             place = prepared(&binary, &backend)?;
         }
         let (kind, steps) = STEPS[usize::try_from(round)? % STEPS.len()];
-        // What was installed belongs to one machine, and another one has to go on here.
-        let steps: Vec<&'static str> = match place.database() {
-            Some(_) => steps.iter().copied().filter(|it| *it != "echo").collect(),
-            None => steps.to_vec(),
-        };
+        let is_one_machine = place.database().is_none();
+        let steps = steps.iter().copied();
+        let steps: Vec<&'static str> = steps.filter(|it| is_done(it, is_one_machine)).collect();
         // Half of the survivors were there before.
         let is_beside = (round / 4) % 2 == 0;
         n_beside += u64::from(is_beside);
@@ -219,19 +217,24 @@ pub(super) fn run(options: &Options) -> Result<()> {
         survivor.kill()?;
     }
     judge(&binary, &place, &mut tally)?;
-    let has_echo = place.database().is_none();
-    conclude(&tally, kills, n_beside, has_echo, seed)
+    conclude(&tally, kills, n_beside, place.database().is_none(), seed)
 }
 
 /// Prints what was found, and fails if a promise was broken or too little was tried.
-fn conclude(tally: &Tally, kills: u64, n_beside: u64, has_echo: bool, seed: u64) -> Result<()> {
+fn conclude(
+    tally: &Tally,
+    kills: u64,
+    n_beside: u64,
+    is_one_machine: bool,
+    seed: u64,
+) -> Result<()> {
     for fault in tally.faults.iter().take(TOLD_MAX) {
         println!("{fault}");
     }
     let mut missed = Vec::new();
     let (mut n_steps, mut n_hit) = (0, 0);
     for (kind, steps) in STEPS {
-        let steps = steps.iter().filter(|it| has_echo || **it != "echo");
+        let steps = steps.iter().filter(|it| is_done(it, is_one_machine));
         let shown: Vec<String> = steps
             .map(|step| {
                 let n = tally.hits.get(&(kind, *step)).copied().unwrap_or_default();
@@ -264,6 +267,12 @@ fn conclude(tally: &Tally, kills: u64, n_beside: u64, has_echo: bool, seed: u64)
         missed.join("; ")
     );
     Ok(())
+}
+
+/// Whether a step is among those that are done. What was signed or installed is trusted by one machine, and with a
+/// database another one has to go on.
+fn is_done(step: &str, is_one_machine: bool) -> bool {
+    is_one_machine || !["direct", "echo"].contains(&step)
 }
 
 fn now_ms() -> Result<u64> {
@@ -305,14 +314,10 @@ fn prepared(binary: &Binary, backend: &Backend) -> Result<Place> {
     let directives = place.project().join(".ai/directives/beach");
     std::fs::create_dir_all(&directives)?;
     std::fs::write(directives.join("count_walruses.md"), DIRECTIVE)?;
-    // Each machine has a key of its own, and any of them may run what one of them signed.
-    let owner = match place.database() {
-        Some(_) => place.with_data("data 0"),
-        None => place.clone(),
-    };
-    let sign = json!({ "item_type": "directive", "action": "sign", "item_id": "count_walruses" });
-    binary.call(&owner, "execute", &sign)?;
     if place.database().is_none() {
+        let sign =
+            json!({ "item_type": "directive", "action": "sign", "item_id": "count_walruses" });
+        binary.call(&place, "execute", &sign)?;
         let package = place.root().join("package");
         std::fs::create_dir_all(&package)?;
         std::fs::write(package.join("tool.toml"), MANIFEST)?;

@@ -282,6 +282,24 @@ fn what_changed_without_its_test_is_found() {
     assert_eq!(changed, ["shop/clock.py"], "{after}");
 }
 
+#[test]
+fn what_a_trait_asks_for_needs_neither_words_nor_tests_of_its_own() {
+    let fixture = Fixture::new();
+    let repository = fixture.repositories().join("beach");
+    std::fs::create_dir_all(repository.join("src")).unwrap();
+    let source = "pub struct Walrus;\n\nimpl Drop for Walrus {\n    fn drop(&mut self) {}\n}\n\n\
+        impl Walrus {\n    pub fn sleep(&self) {}\n}\n\n#[test]\nfn it_is() {}\n";
+    std::fs::write(repository.join("src/lib.rs"), source).unwrap();
+    git(&repository, &["init", "--quiet", "--initial-branch=main"]);
+    git(&repository, &["add", "--all"]);
+    git(&repository, &["commit", "--quiet", "--message", "first"]);
+    scan(&fixture, &repository);
+    let data = spawn(&fixture, "tester", "Find what is untested or undocumented");
+    let findings = data["taskResult"]["findings"].to_string();
+    assert!(findings.contains("Walrus.sleep"), "{findings}");
+    assert!(!findings.contains("Walrus.drop"), "{findings}");
+}
+
 /// Cancels its agent when the model's tools are asked for.
 struct Meddler<'a>(&'a Fixture);
 
