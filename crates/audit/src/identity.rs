@@ -142,6 +142,9 @@ impl Identity {
 pub fn is_signed_bucket(bucket: &str) -> bool {
     const SIGNED: &[&str] = &[
         "agents",
+        "federation/edges",
+        "federation/node",
+        "federation/peers",
         "items/grants",
         "log/cosignatures",
         "omi/pending",

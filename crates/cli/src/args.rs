@@ -191,6 +191,7 @@ fn own() -> Vec<Command> {
             .about("Cut every text into passages again, and embed what has no vector"),
         token(),
         commands::peer_command(),
+        commands::federation_command(),
         Command::new("setup")
             .about("Show or write the configuration of an MCP client")
             .arg(

@@ -46,6 +46,9 @@ env_vars! {
     SYNC_INTERVAL = "KENNING_SYNC_INTERVAL_MS";
     /// The same, by the name of the graph contract; `KENNING_SYNC_INTERVAL_MS` wins over it.
     EXOCHAIN_SYNDICATION_INTERVAL = "EXOCHAIN_SYNDICATION_INTERVAL";
+    /// How often a node of KOI-net that cannot be called polls the nodes that it subscribes to, in milliseconds.
+    /// Default: 60000.
+    FEDERATION_POLL = "KENNING_FEDERATION_POLL_MS";
     /// The project whose documents make the graph; `--project` wins over it. Default: the nearest
     /// directory above the working directory that has `.kenning`, `.ai` or `.git`, else that itself.
     PROJECT = "KENNING_PROJECT";

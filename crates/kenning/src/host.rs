@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use kenning_cli::{HookServer, Host, ServeOptions, Settings, StoreLook, env_vars};
 use kenning_core::{Error, Result};
 use kenning_engine::kg::{GraphWatch, WatchOptions};
-use kenning_engine::koi::{PageWatch, WatchPace};
+use kenning_engine::koi::{FederationWorker, PageWatch, WatchPace};
 use kenning_engine::omi::{Pace, Webhooks};
 use kenning_engine::worker::Worker;
 use kenning_engine::{Engine, Options, Principal, SENSORS_LOOK, Sensors};
@@ -131,6 +131,7 @@ impl Host for Program {
             drop(cleaning.clean_up());
         });
         let peers = board.engine().start_peer_sync();
+        let federation = FederationWorker::start(board.engine().koi());
         let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
         let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
         let flows = Flows::start(&board);
@@ -145,6 +146,7 @@ impl Host for Program {
         sensors.stop(PAGES_WAIT);
         pages.stop(PAGES_WAIT);
         peers.stop(PAGES_WAIT);
+        federation.stop(PAGES_WAIT);
         flows.stop(PAGES_WAIT);
         // Whoever cleans up may still hold the engine, whose end would else wait for this.
         engine.omi().settle();
@@ -377,6 +379,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
     let watch = watch(&board, &settings, &options).await?;
     let hooks = Webhooks::start(board.engine().omi(), Pace::default());
     let peers = board.engine().start_peer_sync();
+    let federation = FederationWorker::start(board.engine().koi());
     let flows = Flows::start(&board);
     let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
     let pages = PageWatch::start(board.engine().koi(), WatchPace::default());
@@ -422,6 +425,7 @@ async fn serve(board: Board, settings: Settings, options: ServeOptions) -> Resul
         pages.stop(PAGES_WAIT);
         hooks.stop(HOOKS_WAIT);
         peers.stop(HOOKS_WAIT);
+        federation.stop(HOOKS_WAIT);
         flows.stop(HOOKS_WAIT);
     })
     .await;

@@ -2,12 +2,13 @@
 //!
 //! `entities` is the graph; `notes` are files of the vault, `web` fetches pages, `repositories` reads
 //! files of git and `mail` messages. `inert` takes out of a stranger's text what could act on whoever
-//! shows it. With `far`, another server answers in place of this one. Nothing here is run or obeyed
+//! shows it. `federation` exchanges them with other nodes of KOI-net. With `far`, another server answers in place of this one. Nothing here is run or obeyed
 //! because a text says so.
 
 mod describe;
 mod entities;
 mod far;
+mod federation;
 mod inert;
 mod mail;
 mod notes;
@@ -26,6 +27,12 @@ pub use entities::{
     frontmatter_fault, merged, normalized_name, passages_of,
 };
 pub use far::{FORWARDED, FarAnswer, FarServer};
+pub use federation::{
+    Carried, Carrier, Connect, CrossReferenceView, DeadLetter, Destination, EdgeView,
+    FEDERATION_BYTES_MAX, FEDERATION_PATHS, FederationAnswer, FederationHttp, FederationIdentity,
+    FederationPeer, FederationSetup, FederationStatus, FederationWorker, PeerPolicyChange,
+    QueuedView,
+};
 pub use mail::{MailMessage, MailRead};
 pub use repositories::{
     CodeLink, CodeQuestion, CodeSymbol, ForgottenRepository, NewRepository, Registered,
@@ -70,6 +77,7 @@ pub struct Koi {
     kiwi: Arc<Kiwi>,
     entities: entities::Entities,
     far: far::Far,
+    federation: federation::Federation,
     repositories: repositories::Repositories,
     mail: mail::Mail,
     web: web::Web,
@@ -87,6 +95,7 @@ impl Koi {
             kiwi,
             entities: entities::Entities::default(),
             far: far::Far::default(),
+            federation: federation::Federation::default(),
             repositories,
             mail: mail::Mail::new(options.mail, space),
             web: web::Web::new(options.web),

@@ -14,6 +14,7 @@ use crate::answer;
 use crate::body::{self, Capped, Fault};
 use crate::cors::{self, Origin};
 use crate::failures::{self, Failures};
+use crate::federation;
 use crate::hosts::Hosts;
 use crate::peers;
 use crate::places::Place;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// What a proxy adds. Any of them means that the peer is not the caller.
-const PROXY_HEADERS: [&str; 6] = [
+pub(crate) const PROXY_HEADERS: [&str; 6] = [
     "x-forwarded-for",
     "x-forwarded-host",
     "x-forwarded-proto",
@@ -222,12 +223,30 @@ impl Guard {
         self.shares(origin.to_str().ok()?).then(|| origin.clone())
     }
 
-    /// Who is calling.
-    async fn principal(&self, peer: IpAddr, headers: &HeaderMap) -> Result<Admitted> {
+    /// Whether a call comes from this machine, and not through a proxy.
+    fn is_local(peer: IpAddr, headers: &HeaderMap) -> bool {
         // Behind a proxy the peer is the proxy, and says nothing about who is calling.
         let proxied = PROXY_HEADERS.iter().any(|it| headers.contains_key(*it));
         // A socket for both versions shows an address of version 4 in the form of version 6.
-        let local = peer.to_canonical().is_loopback() && !proxied;
+        peer.to_canonical().is_loopback() && !proxied
+    }
+
+    /// Whether a caller without a token would be refused.
+    fn needs_token(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        self.require_token || !Self::is_local(peer, headers)
+    }
+
+    /// A node of KOI-net: whether it is who it says it is, its message tells.
+    fn federated(&self, peer: IpAddr, headers: &HeaderMap) -> Admitted {
+        Admitted {
+            local: Self::is_local(peer, headers),
+            ..Admitted::node("koi-net")
+        }
+    }
+
+    /// Who is calling.
+    async fn principal(&self, peer: IpAddr, headers: &HeaderMap) -> Result<Admitted> {
+        let local = Self::is_local(peer, headers);
         let Some(token) = credential(headers)? else {
             if local && !self.require_token {
                 return Ok(Admitted {
@@ -473,6 +492,9 @@ fn bytes_max(request: &Request) -> usize {
     if peers::is_message(request.method(), request.uri()) {
         return peers::bytes_max(request.headers());
     }
+    if federation::is_message(request.method(), request.uri()) {
+        return federation::BYTES_MAX;
+    }
     body::BODY_BYTES_MAX
 }
 
@@ -500,8 +522,13 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         let may_try = guard.failures.may_try(peer, token, before);
         may_try.map_err(too_many_failures)?;
     }
+    let is_anonymous = token.is_none() && guard.needs_token(peer, request.headers());
     let admitted = if peers::is_message(request.method(), request.uri()) {
         guard.node(request.headers()).await
+    } else if federation::is_message(request.method(), request.uri()) {
+        Ok(guard.federated(peer, request.headers()))
+    } else if is_anonymous && federation::is_visit(request.method(), request.uri()) {
+        Ok(guard.federated(peer, request.headers()))
     } else {
         guard.principal(peer, request.headers()).await
     };

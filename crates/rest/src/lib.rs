@@ -9,6 +9,7 @@ mod answer;
 mod body;
 mod cors;
 mod failures;
+mod federation;
 pub mod guard;
 mod handler;
 mod hosts;

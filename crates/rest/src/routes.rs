@@ -5,7 +5,7 @@ use crate::handler::{Shared, Slots, arguments, arguments_of_query, attended, att
 use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
 use crate::tail::Tail;
-use crate::{answer, body, log, openapi, peers, registry, sse};
+use crate::{answer, body, federation, log, openapi, peers, registry, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -46,6 +46,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/tools/{name}", post(call).get(call_safe))
         .route("/events", get(sse::events).post(peers::receive))
         .route("/sync", post(peers::receive))
+        .merge(federation::routes())
         .merge(log::routes())
         .merge(log::peers::routes())
         .merge(registry::routes())
@@ -73,6 +74,7 @@ async fn front() -> &'static str {
      GET  /log/checkpoint the newest checkpoint as a signed note, for witnesses\n\
      GET  /peers          how it stands with other nodes; /peers/conflicts lists what contradicts what they wrote\n\
      POST /sync, /events  messages of other nodes, signed by their keys\n\
+     POST /koi-net/…      messages of nodes of KOI-net, signed by their keys\n\
      /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
      /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
      GET  /health         the KOI API: entities, relationships, documents, pages, repositories\n\
@@ -131,10 +133,19 @@ async fn metrics(
     let caller = Caller::new(who).after(waited);
     // A token that may not read the log still sees the counters.
     let state = tokio::task::spawn_blocking(move || {
-        let log = board.engine().log_summary(&caller);
-        let peers = board.engine().sync_status(&caller, None);
-        let log = log.map(|it| log::metrics(&it)).unwrap_or_default();
-        log + &peers.map(|it| log::peers::metrics(&it)).unwrap_or_default()
+        let engine = board.engine();
+        let log = engine.log_summary(&caller);
+        let peers = engine.sync_status(&caller, None);
+        let federation = || match engine.koi().is_federated()? {
+            true => engine.koi().federation_status(&caller).map(Some),
+            false => Ok(None),
+        };
+        let mut text = log.map(|it| log::metrics(&it)).unwrap_or_default();
+        text += &peers.map(|it| log::peers::metrics(&it)).unwrap_or_default();
+        if let Ok(Some(status)) = federation() {
+            text += &federation::metrics(&status);
+        }
+        text
     });
     text += &state.await.unwrap_or_default();
     let mut response = Response::new(Body::from(text));

@@ -95,6 +95,11 @@ const CRATES: &[(&str, May)] = &[
     ),
     // So that every question to a language model has one budget and one way out.
     ("kenning-llm", Only(&["kenning-core", "kenning-egress"])),
+    // So that what goes over the wire of KOI-net follows from the message alone.
+    (
+        "kenning-federation",
+        Only(&["kenning-text", "kenning-core"]),
+    ),
     // So that an exchange between nodes can be simulated without a network, files or a clock.
     (
         "kenning-peers",
@@ -219,6 +224,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-search",
             "kenning-embed",
             "kenning-graph",
+            "kenning-federation",
             "kenning-entities",
             "kenning-items",
             "kenning-code",
@@ -425,6 +431,7 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
     (
         "kenning-tools",
         &[
+            "kenning-federation",
             "kenning-audit",
             "kenning-egress",
             "kenning-items",

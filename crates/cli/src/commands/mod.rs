@@ -8,6 +8,7 @@ mod call;
 mod chores;
 mod code;
 mod doctor;
+mod federation;
 mod hook;
 mod hook_server;
 mod kami;
@@ -31,6 +32,7 @@ mod workflow;
 
 pub(crate) use agent::command as agent_command;
 pub(crate) use code::command as code_command;
+pub(crate) use federation::command as federation_command;
 pub(crate) use hook::command as hook_command;
 pub use hook_server::HookServer;
 pub(crate) use kami::args::commands as kami_commands;
@@ -94,6 +96,7 @@ pub(crate) fn run(
         "agent-key" => agent_key::run(host, settings, matches),
         "token" => token::run(host, settings, matches),
         "peer" => peer::run(host, settings, matches),
+        "federation" => federation::run(host, settings, matches),
         "setup" => setup::run(settings, matches),
         "tour" => tour::run(host, settings),
         "omi" => omi::run(host, settings, matches),

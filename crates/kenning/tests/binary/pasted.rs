@@ -100,6 +100,18 @@ fn the_guide_to_code_runs_as_it_is_pasted() {
 }
 
 #[test]
+fn the_guide_to_federation_runs_as_it_is_pasted() {
+    let home = tempfile::tempdir().unwrap();
+    let free = || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port().to_string()
+    };
+    let (one, two) = (free(), free());
+    let changed = |script: String| script.replace("8361", &one).replace("8362", &two);
+    check_in(home.path(), "docs/guides/federation.md", "", changed, &[]);
+}
+
+#[test]
 fn every_block_of_the_page_on_workflows_runs_when_pasted() {
     check("docs/guides/workflows.md");
 }

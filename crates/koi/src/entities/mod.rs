@@ -2,7 +2,7 @@
 //!
 //! Notes about people, organizations and what else the ontology knows become nodes; their fields become
 //! relationships, their links mentions. `stated` says what one note states, `said` what ingested pages and
-//! others do (`register`, `import`), `settle` whom those mean, `identity` who is said to be one and who is not, `incremental` which graph
+//! others do (`register`, `import`, `federated`), `settle` whom those mean, `identity` who is said to be one and who is not, `incremental` which graph
 //! all statements make together (`wanted` what that is), `live` keeps it in step with the store; `index` makes
 //! the store that graph (`put` its nodes, `links` its edges). `resolve` says
 //! which entity a label means (`spelling` has names in memory), `neighborhood` what it is related to and
@@ -16,6 +16,7 @@
 mod alike;
 mod asked_merge;
 mod company;
+mod federated;
 mod find;
 mod identity;
 mod import;
@@ -65,6 +66,9 @@ pub use said::{
 pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
+pub(crate) use federated::{
+    CrossReference, KOI_NET, forget_federated, is_ours, put_federated, uris_stated, words_of_peers,
+};
 pub(crate) use index::{Entities, NODES as GRAPH_NODES, graph_state};
 pub use proof::faults as faults_of_statements;
 pub(crate) use restated::put_said_again;

@@ -482,7 +482,7 @@ impl Koi {
 /// A longer RID is refused.
 const RID_BYTES_MAX: usize = 1_000;
 /// Descriptions are cut to this length.
-const DESCRIPTION_CHARS_MAX: usize = 2_000;
+pub(super) const DESCRIPTION_CHARS_MAX: usize = 2_000;
 /// A longer source is refused.
 const SOURCE_BYTES_MAX: usize = 100;
 
@@ -498,7 +498,7 @@ fn document_of(tx: &dyn ReadTx, rid: &str) -> Result<Option<Node>> {
 
 /// Stores the document of a statement, and says whether its text was stored. A document that we read
 /// ourselves keeps its own text.
-fn put_stated(
+pub(super) fn put_stated(
     tx: &mut Tx<'_>,
     rid: &str,
     source: &str,
@@ -521,7 +521,7 @@ fn put_stated(
 }
 
 /// Removes the text that came with a statement.
-fn forget_text(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
+pub(super) fn forget_text(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
     let there = document_of(&**tx, rid)?;
     if let Some(there) = there.filter(|it| it.props.contains_key(STATED) && !it.body.is_empty()) {
         tx.put_node(known_by_name(rid, source_of(rid), String::new()))?;
@@ -540,6 +540,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("email:", "email"),
     ("vault:", super::VAULT),
     ("orn:obsidian.", super::VAULT),
+    ("koi-net:", "koi-net"),
 ];
 
 fn source_of(rid: &str) -> &'static str {

@@ -8,6 +8,7 @@
 pub(crate) mod description;
 mod descriptions;
 mod facts;
+mod federated;
 mod fields;
 mod statements;
 mod table;
@@ -156,6 +157,11 @@ async fn handle(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
+    // Whoever has no token learns who this node is, and nothing else.
+    if crate::federation::is_visit(&parts.method, &parts.uri) && caller.principal.scopes.is_empty()
+    {
+        return crate::federation::health(State(koi.board.clone())).await;
+    }
     let (entry, in_path) = match found(&parts.method, &path) {
         Ok(it) => it,
         Err(refusal) => {

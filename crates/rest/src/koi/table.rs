@@ -4,9 +4,8 @@
 //! document and the tests all read [`routes`].
 
 use super::descriptions;
-use super::facts;
 use super::fields::{Field, Kind};
-use super::statements;
+use super::{federated, statements};
 use kenning_tools::TOOLS;
 use kenning_tools::koi::api::{self, Nothing, Place, Route, Verb};
 use kenning_tools::koi::{github_files, github_repos};
@@ -74,6 +73,8 @@ pub(super) fn routes() -> &'static [Entry] {
 /// A tool that only reads, and one that changes entities.
 pub(super) const LOOK: &str = "koi_search";
 const CHANGE: &str = "vault_write_note";
+/// What these routes may do beyond looking needs the scope `admin`.
+const FEDERATION: &str = "federation_status";
 
 /// The routes that are not tools of the contract.
 const OTHERS: &[Route] = &[
@@ -283,6 +284,78 @@ const OTHERS: &[Route] = &[
         answer: |engine, caller, request| {
             api::via(engine, caller, request, statements::regenerate_notes)
         },
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/koi-net/connect",
+        summary: "Connects to a node of KOI-net",
+        tool: FEDERATION,
+        fixed: &[],
+        place: Place::Body,
+        schema: api::fields::<federated::ConnectRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, federated::connect),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/koi-net/nodes",
+        summary: "The nodes of KOI-net that are known",
+        tool: FEDERATION,
+        fixed: &[],
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| api::via(engine, caller, request, federated::nodes),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/koi-net/edges",
+        summary: "Who subscribes to what",
+        tool: FEDERATION,
+        fixed: &[],
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| api::via(engine, caller, request, federated::edges),
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/koi-net/edges/approve",
+        summary: "Approves a node that introduced itself, and what it subscribes to",
+        tool: FEDERATION,
+        fixed: &[],
+        place: Place::Body,
+        schema: api::fields::<federated::NodeRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, federated::approve),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/koi-net/cross-refs",
+        summary: "What was taken from other nodes, and which entities that is",
+        tool: FEDERATION,
+        fixed: &[],
+        place: Place::Query,
+        schema: api::fields::<federated::ReferencesRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, federated::references),
+    },
+    Route {
+        verb: Verb::Get,
+        path: "/koi-net/dead-letters",
+        summary: "What could not be delivered",
+        tool: FEDERATION,
+        fixed: &[],
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, federated::dead_letters)
+        },
+    },
+    Route {
+        verb: Verb::Post,
+        path: "/koi-net/dead-letters/retry",
+        summary: "Delivers it again",
+        tool: FEDERATION,
+        fixed: &[],
+        place: Place::Nowhere,
+        schema: api::fields::<Nothing>,
+        answer: |engine, caller, request| api::via(engine, caller, request, federated::resend),
     },
 ];
 

@@ -171,7 +171,9 @@ fn in_cypher(ctx: &Call<'_>, input: &Input, text: String) -> Result<KgReply<Foun
     };
     let found = ctx.engine.query(ctx.caller, &question)?;
     found.notes.iter().for_each(|it| ctx.remark(it));
-    let limit = input.limit.map_or(10, |it| it.get_with_remark(ctx, "limit"));
+    let limit = input
+        .limit
+        .map_or(10, |it| it.get_with_remark(ctx, "limit"));
     let (total, columns) = (found.rows.len(), found.columns.clone());
     let mut rows = ctx.part("data.rows", found.objects(), limit);
     let mut ids = Vec::new();

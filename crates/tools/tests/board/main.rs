@@ -29,6 +29,7 @@ mod kiwi_skills;
 mod kiwi_validated;
 mod koi_entities;
 mod koi_example;
+mod koi_federation;
 mod koi_following;
 mod koi_mail;
 mod koi_project;

@@ -1,0 +1,277 @@
+//! What other nodes tell about themselves, and who subscribes to what.
+
+use super::queue::{control, enqueue, forget};
+use super::records::{
+    EDGES, EdgeRow, NodeRow, PEERS, PeerRow, StoredBundle, forget_edges, note_status, rid_types,
+    shared_with,
+};
+use kenning_audit::Tx;
+use kenning_core::{Error, Result};
+use kenning_federation::envelope::handover;
+use kenning_federation::profile::is_own_type;
+use kenning_federation::rid::is_type_named;
+use kenning_federation::{
+    Bundle, EdgeProfile, EdgeStatus, EdgeType, EventType, Json, NodeProfile, NodeRid, NodeType,
+    PublicKey, Rid, time,
+};
+use serde_json::json;
+
+/// The most nodes that nobody approved.
+const STRANGERS_MAX: usize = 256;
+
+/// What the transaction needs to know of this node.
+#[derive(Clone, Debug)]
+pub(super) struct Own {
+    pub(super) rid: String,
+    pub(super) row: NodeRow,
+    pub(super) now_ms: u64,
+}
+
+/// A profile that is what it says: its key is the one in its name.
+pub(super) fn checked_profile(bundle: &Bundle) -> Result<(NodeProfile, PublicKey)> {
+    let rid = NodeRid::parse(bundle.manifest.rid.as_str())?;
+    let profile = NodeProfile::from_json(&bundle.contents)?;
+    let key = PublicKey::parse(&profile.public_key)?;
+    if !rid.is_of(&key) {
+        return Err(Error::denied(format!(
+            "the key of `{rid}` is not the one in its name"
+        )));
+    }
+    if !bundle.manifest.is_of(&bundle.contents) {
+        return Err(Error::denied(format!(
+            "the hash of the profile of `{rid}` does not match"
+        )));
+    }
+    Ok((profile, key))
+}
+
+/// Takes what a node says of itself, or what another says of it.
+pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str) -> Result<()> {
+    let rid = bundle.manifest.rid.as_str();
+    let (profile, key) = checked_profile(bundle)?;
+    // Nobody else is this node, and nobody else is where it is.
+    if rid == own.rid || (profile.base_url.is_some() && profile.base_url == own.row.base_url) {
+        return Ok(());
+    }
+    let before = PEERS.get(&**tx, rid)?;
+    let is_known = before.is_some();
+    let mut row = before.clone().unwrap_or_else(|| PeerRow {
+        rid: rid.to_owned(),
+        introduced_by: (from != rid).then(|| from.to_owned()),
+        ..PeerRow::default()
+    });
+    if !row.public_key.is_empty() && row.public_key != key.as_str() {
+        return Err(
+            Error::denied(format!("`{rid}` has another key than before")).hint(
+                "`kenning federation disconnect` it, and connect again if that was on purpose",
+            ),
+        );
+    }
+    if let Some(stored) = &row.profile {
+        let (old, new) = (
+            time::read(&stored.timestamp),
+            time::read(&bundle.manifest.timestamp),
+        );
+        if new <= old || stored.sha256_hash == bundle.manifest.sha256_hash {
+            return Ok(());
+        }
+    }
+    if !is_known && count_strangers(tx)? >= STRANGERS_MAX {
+        return Err(
+            Error::limited(format!("{STRANGERS_MAX} nodes wait for approval already"))
+                .hint("`kenning federation disconnect` those that are not wanted"),
+        );
+    }
+    row.public_key = key.as_str().to_owned();
+    row.is_partial = profile.node_type == NodeType::Partial;
+    if !row.is_granted {
+        row.base_url = profile.base_url.clone();
+    }
+    row.provides_event = profile.provides_event.clone();
+    row.provides_state = profile.provides_state.clone();
+    row.kenning_did = profile.kenning_did.clone();
+    row.profile = Some(StoredBundle::of(bundle));
+    if from == rid {
+        row.introduced_by = None;
+        take_handover(tx, &mut row, &profile)?;
+    }
+    PEERS.set(tx, rid, &row)?;
+    let data = json!({
+        "node": rid, "baseUrl": row.base_url, "provides": row.provides_event, "from": from,
+    });
+    tx.record("FederationNodeKnown", data).map(drop)
+}
+
+fn count_strangers(tx: &Tx<'_>) -> Result<usize> {
+    let all = PEERS.list_readable(&**tx)?;
+    Ok(all.iter().filter(|it| !it.1.is_approved).count())
+}
+
+/// A node with a new key is what the one with the old key was, if the old key signed so.
+fn take_handover(tx: &mut Tx<'_>, row: &mut PeerRow, profile: &NodeProfile) -> Result<()> {
+    let Some((old, signature)) = &profile.successor_of else {
+        return Ok(());
+    };
+    let Some(mut before) = PEERS.get(&**tx, old)? else {
+        return Ok(());
+    };
+    let (Ok(from), Ok(to)) = (NodeRid::parse(old), NodeRid::parse(&row.rid)) else {
+        return Ok(());
+    };
+    let is_signed = before
+        .key()
+        .is_some_and(|key| key.is_signed(handover(&from, &to).as_bytes(), signature));
+    if !is_signed || !before.is_active() {
+        return Ok(());
+    }
+    row.is_approved = true;
+    row.dialect = before.dialect;
+    row.shares = before.shares.clone();
+    row.accepts = before.accepts.clone();
+    if before.is_granted {
+        (row.base_url, row.is_granted) = (before.base_url.clone(), true);
+    }
+    before.cut_off = Some(format!("its key was handed over to {}", row.rid));
+    PEERS.set(tx, old, &before)?;
+    tx.record(
+        "FederationKeyHandedOver",
+        json!({ "from": old, "to": row.rid }),
+    )
+    .map(drop)
+}
+
+/// A node says that it is to be forgotten: what was agreed with it is over.
+pub(super) fn forget_node(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
+    forget_edges(tx, |it| it.source == rid || it.target == rid)?;
+    let Some(mut row) = PEERS.get(&**tx, rid)? else {
+        return Ok(());
+    };
+    if !row.is_approved {
+        PEERS.unset(tx, rid)?;
+    } else {
+        // It stays what the operator made it; it will introduce itself again.
+        row.profile = None;
+        PEERS.set(tx, rid, &row)?;
+    }
+    tx.record("FederationNodeForgotten", json!({ "node": rid }))
+        .map(drop)
+}
+
+/// The edge of a profile, as a row and as it is sent.
+pub(super) fn edge_of(profile: &EdgeProfile, now_ms: u64) -> Result<(String, EdgeRow, Bundle)> {
+    let rid = profile.rid();
+    let bundle = Bundle::of(&Rid::parse(&rid)?, profile.to_json(), now_ms)?;
+    let row = EdgeRow {
+        source: profile.source.to_string(),
+        target: profile.target.to_string(),
+        is_poll: profile.edge_type == EdgeType::Poll,
+        is_approved: profile.status == EdgeStatus::Approved,
+        rid_types: profile.rid_types.clone(),
+        bundle: StoredBundle::of(&bundle),
+    };
+    Ok((rid, row, bundle))
+}
+
+/// Takes what a peer says of a subscription between it and this node.
+pub(super) fn take_edge(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, contents: &Json) -> Result<()> {
+    let profile = EdgeProfile::from_json(contents)?;
+    let (source, target) = (profile.source.as_str(), profile.target.as_str());
+    if source == own.rid && target == peer.rid {
+        match profile.status {
+            EdgeStatus::Proposed => negotiate(tx, own, peer, profile),
+            EdgeStatus::Approved => Ok(()),
+        }
+    } else if target == own.rid && source == peer.rid {
+        let (rid, row, _) = edge_of(&profile, own.now_ms)?;
+        // Only what was asked for can be agreed to.
+        let Some(asked) = EDGES.get(&**tx, &rid)? else {
+            return Ok(());
+        };
+        let row = EdgeRow {
+            is_poll: asked.is_poll,
+            ..row
+        };
+        if (row.is_approved, &row.rid_types) == (asked.is_approved, &asked.rid_types) {
+            return Ok(());
+        }
+        EDGES.set(tx, &rid, &row)?;
+        // What happened before is fetched.
+        note_status(tx, &peer.rid, |it| it.caught_up_ms = 0)?;
+        let data = json!({ "edge": rid, "provider": source, "approved": row.is_approved });
+        tx.record("FederationEdgeChanged", data).map(drop)
+    } else {
+        Ok(())
+    }
+}
+
+/// A peer wants to subscribe: it may have what the policy names for it, and nobody else anything.
+fn negotiate(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, mut profile: EdgeProfile) -> Result<()> {
+    let rid = profile.rid();
+    let is_waiting = !peer.is_approved;
+    let provided = rid_types(shared_with(&own.row, peer));
+    let is_provided =
+        |name: &String| is_own_type(name) || provided.iter().any(|it| is_type_named(it, name));
+    let is_possible = !(profile.edge_type == EdgeType::Webhook && peer.is_partial);
+    let may_have =
+        profile.rid_types.iter().all(is_provided) && is_possible && peer.cut_off.is_none();
+    if !is_waiting && !may_have {
+        EDGES.unset(tx, &rid)?;
+        enqueue(tx, &peer.rid, &[forget(&rid)], own.now_ms, true)?;
+        let data = json!({ "edge": rid, "subscriber": peer.rid, "types": profile.rid_types });
+        return tx.record("FederationEdgeRefused", data).map(drop);
+    }
+    if !is_waiting {
+        profile.status = EdgeStatus::Approved;
+    }
+    let (rid, row, bundle) = edge_of(&profile, own.now_ms)?;
+    let before = EDGES.get(&**tx, &rid)?;
+    EDGES.set(tx, &rid, &row)?;
+    if !is_waiting {
+        enqueue(
+            tx,
+            &peer.rid,
+            &[control(EventType::Update, &bundle)],
+            own.now_ms,
+            true,
+        )?;
+    }
+    let is_same = before.is_some_and(|it| {
+        (it.is_approved, it.is_poll, &it.rid_types)
+            == (row.is_approved, row.is_poll, &row.rid_types)
+    });
+    if is_same {
+        return Ok(());
+    }
+    let kind = if is_waiting {
+        "FederationEdgeProposed"
+    } else {
+        "FederationEdgeApproved"
+    };
+    let data = json!({ "edge": rid, "subscriber": peer.rid, "types": profile.rid_types });
+    tx.record(kind, data).map(drop)
+}
+
+/// Approves what a peer proposed while nobody had approved it.
+pub(super) fn settle_proposals(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow) -> Result<usize> {
+    let mut n_settled = 0;
+    for (_, edge) in EDGES.list(&**tx)? {
+        let is_meant = edge.source == own.rid && edge.target == peer.rid && !edge.is_approved;
+        if is_meant {
+            let contents = Json::parse(edge.bundle.contents.as_bytes(), Default::default())?;
+            negotiate(tx, own, peer, EdgeProfile::from_json(&contents)?)?;
+            n_settled += 1;
+        }
+    }
+    Ok(n_settled)
+}
+
+/// Whether a peer says that something of these types is taken from it.
+pub(super) fn is_accepted(peer: &PeerRow, rid_type: &str) -> bool {
+    if is_own_type(rid_type) || !peer.is_active() {
+        return false;
+    }
+    match &peer.accepts {
+        Some(accepts) => accepts.iter().any(|it| is_type_named(rid_type, it)),
+        None => true,
+    }
+}

@@ -1,0 +1,65 @@
+//! What waits to be sent, one queue for each peer.
+
+use super::records::{QueueRow, Queued, StoredBundle, next_number, queue};
+use kenning_audit::Tx;
+use kenning_core::Result;
+use kenning_federation::{Bundle, Event, EventType, Rid};
+
+/// So many events are sent together.
+const TOGETHER: usize = 100;
+
+/// Adds events to the queue of a peer.
+pub(super) fn enqueue(
+    tx: &mut Tx<'_>,
+    peer: &str,
+    events: &[Queued],
+    now_ms: u64,
+    is_control: bool,
+) -> Result<()> {
+    for events in events.chunks(TOGETHER) {
+        let row = QueueRow {
+            events: events.to_vec(),
+            since_ms: now_ms,
+            n_tries: 0,
+            is_control,
+        };
+        let number = next_number(tx)?;
+        queue(peer).set(tx, &number, &row)?;
+    }
+    Ok(())
+}
+
+/// An event about a profile or a subscription.
+pub(super) fn control(event_type: EventType, bundle: &Bundle) -> Queued {
+    Queued {
+        rid: bundle.manifest.rid.to_string(),
+        event_type: event_type.as_str().to_owned(),
+        bundle: Some(StoredBundle::of(bundle)),
+    }
+}
+
+/// That something is to be forgotten.
+pub(super) fn forget(rid: &str) -> Queued {
+    Queued {
+        rid: rid.to_owned(),
+        event_type: EventType::Forget.as_str().to_owned(),
+        bundle: None,
+    }
+}
+
+/// The event as it is sent; `None` if what it was about is provided no more.
+pub(super) fn event_of(
+    queued: &Queued,
+    current: impl FnOnce(&str) -> Result<Option<StoredBundle>>,
+) -> Result<Option<Event>> {
+    let event_type = EventType::parse(&queued.event_type).unwrap_or(EventType::Update);
+    if event_type == EventType::Forget {
+        return Ok(Some(Event::forget(Rid::parse(&queued.rid)?)));
+    }
+    let bundle = match &queued.bundle {
+        Some(bundle) => Some(bundle.clone()),
+        None => current(&queued.rid)?,
+    };
+    let bundle = bundle.map(|it| it.bundle(&queued.rid)).transpose()?;
+    Ok(bundle.map(|it| Event::of(event_type, it)))
+}
