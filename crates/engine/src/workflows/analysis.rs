@@ -295,15 +295,15 @@ fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
     for pair in claims::opposed(&only) {
         // The later one is a line of a document, unless both are memories.
         let (one, other) = (pair.one.min(pair.other), pair.one.max(pair.other));
-        let (Some((place, ..)), Some((_, Some(path), claim))) = (stated.get(one), stated.get(other))
+        let (Some((place, ..)), Some((_, Some(path), claim))) =
+            (stated.get(one), stated.get(other))
         else {
             continue;
         };
         let message = format!("Decide between this line and {place}: ");
         let line = Some(claim.line);
-        let is_known = |it: &Gap| {
-            it.path == *path && it.line == line && it.message.starts_with(&message)
-        };
+        let is_known =
+            |it: &Gap| it.path == *path && it.line == line && it.message.starts_with(&message);
         if !found.iter().any(is_known) {
             found.push(Gap {
                 kind: GapKind::Contradiction,
