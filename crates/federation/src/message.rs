@@ -6,7 +6,7 @@ use crate::manifest::{Bundle, Manifest};
 use kenning_core::{Error, Result};
 
 /// At most this many things are in one message.
-pub const ITEMS_MAX: usize = 10_000;
+pub const ITEMS_MAX: usize = 1_000_000;
 
 /// A question.
 #[derive(Clone, Debug, PartialEq, Eq)]

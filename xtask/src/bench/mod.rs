@@ -10,6 +10,7 @@ mod build;
 mod code;
 mod collection;
 mod cypher;
+mod federation;
 mod fixture;
 mod graph;
 mod hooks;
@@ -42,6 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["writes"] => optimized(options, || writes::run(options)),
         ["audit"] => optimized(options, || audit::run(options)),
         ["sync"] => optimized(options, || sync::run(options)),
+        ["federation"] => optimized(options, || federation::run(options)),
         ["verify"] => optimized(options, || verify::run(options)),
         // Quality does not depend on the build profile.
         ["recall"] => recall::run(options),
@@ -59,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, build, resolve, writes, audit, sync, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
+            "`bench` measures tokens, build, resolve, writes, audit, sync, federation, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
         ),
     }
 }

@@ -20,6 +20,9 @@ use std::collections::HashSet;
 /// The source of what peers state.
 pub(crate) const KOI_NET: &str = "koi-net";
 
+/// What a peer states is an entity that somebody here states too.
+pub(crate) const SAME_AS: &str = "same_as";
+
 /// Whom a stated entity is, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CrossReference {
@@ -34,6 +37,11 @@ pub(crate) struct CrossReference {
 pub(crate) fn is_ours(node: &Node) -> bool {
     let source = node.props.get("source").and_then(Value::as_str);
     node.props.contains_key("path") || source != Some(KOI_NET)
+}
+
+/// Whether somebody here states the entity that has this URI.
+pub(crate) fn is_stated_here(tx: &dyn ReadTx, uri: &str) -> Result<bool> {
+    Ok(by_uri(tx, uri)?.is_some_and(|it| is_ours(&it)))
 }
 
 impl Koi {
@@ -51,7 +59,7 @@ impl Koi {
         let mut is_ours_too = false;
         let about = outcome.entities.first().map(|it| it.uri.clone());
         for thing in &mut settled.things {
-            if by_uri(tx, &thing.uri)?.is_some_and(|it| is_ours(&it)) {
+            if is_stated_here(tx, &thing.uri)? {
                 thing.aliases.clear();
                 thing.description.clear();
                 is_ours_too |= about.as_ref() == Some(&thing.uri);
@@ -66,7 +74,7 @@ impl Koi {
             .find(|it| Some(&it.from_uri) == about.as_ref());
         let found = match (first, proposed) {
             (Some(first), _) if is_ours_too => CrossReference {
-                relation: "same_as",
+                relation: SAME_AS,
                 uri: about,
                 confidence: first.confidence,
             },

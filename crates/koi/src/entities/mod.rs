@@ -67,7 +67,8 @@ pub use types::EntityTypes;
 pub use view::{EntityStats, EntityView, PendingRelationship, RelationshipStats};
 
 pub(crate) use federated::{
-    CrossReference, KOI_NET, forget_federated, is_ours, put_federated, uris_stated, words_of_peers,
+    CrossReference, KOI_NET, SAME_AS, forget_federated, is_ours, is_stated_here, put_federated,
+    uris_stated, words_of_peers,
 };
 pub(crate) use index::{Entities, NODES as GRAPH_NODES, graph_state};
 pub use proof::faults as faults_of_statements;

@@ -5,6 +5,7 @@ use super::records::{
     self, Dialect, EDGES, INBOX, PEERS, PUBLISHED, STATUS, dead, queue, received,
 };
 use crate::Koi;
+use crate::entities::{SAME_AS, is_stated_here};
 use kenning_core::Result;
 use kenning_kernel::{Caller, Scope, timestamp};
 
@@ -260,14 +261,23 @@ impl Koi {
                     if all.len() >= limit {
                         return Ok(all);
                     }
+                    // Since it arrived, somebody here may have written about it.
+                    let is_same = match (&row.uri, row.relation.as_str()) {
+                        (Some(uri), "unresolved") => is_stated_here(tx, uri)?,
+                        _ => false,
+                    };
                     all.push(CrossReferenceView {
                         peer: peer.clone(),
                         remote_rid: rid,
                         name: row.name,
                         kind: row.kind,
-                        relation: row.relation,
+                        relation: if is_same {
+                            SAME_AS.to_owned()
+                        } else {
+                            row.relation
+                        },
                         local_uri: row.uri,
-                        confidence: row.confidence,
+                        confidence: if is_same { 1_000 } else { row.confidence },
                         received: timestamp(row.at_ms),
                         signature: row.signature,
                     });
