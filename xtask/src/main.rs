@@ -58,6 +58,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         usage: "bench tokens\n\
+                bench build [--debug] [--release]\n\
                 bench resolve\n\
                 bench writes [--seconds N] [--callers 1,64] [--fsync-ms X] [--of rows|notes|memories]\n      \
                 [--bytes N] [--as-built]\n\
@@ -67,7 +68,8 @@ const COMMANDS: &[Command] = &[
                 bench memory [--memories N]\n\
                 bench agents [--binary FILE] [--own no]\n\
                 bench graph [--files N] [--tree DIR]\n\
-                bench cypher [--nodes N] [--repeat N] [--limit-ms N]\n\
+                bench code [--cases DIR [--allow-missing] [--wrong N]] [--repository DIR]… [--binary PATH]\n\
+                bench cypher [--nodes N] [--repeat N] [--limit-ms N] [--allow-missing]\n\
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \
                 [--minutes N]\n\
                 bench postgres [--seconds N] [--rows N]\n\
@@ -121,17 +123,18 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "simulate",
-        usage: "simulate [--seeds N] [--seed S] [--steps N] [--tools EVERY]",
+        usage: "simulate [liars] [--seeds N] [--seed S] [--steps N] [--tools EVERY]",
         about: "let nodes share a space over a network that loses and repeats, with clocks that are off and peers\n      \
-                that lie, and see that all honest nodes hold the same in the end",
+                that lie, and see that all honest nodes hold the same in the end; with `liars` only those",
         run: simulate::run,
     },
     Command {
         name: "soak",
         usage: "soak [--minutes N] [--seed S] [--binary PATH]\nsoak overload [--seconds N] [--binary PATH]\n\
-                soak neighbors [--rounds N] [--seconds N] [--binary PATH]",
+                soak neighbors [--rounds N] [--seconds N] [--binary PATH]\n\
+                soak hostile-queries [--rounds N] [--seconds N] [--binary PATH]",
         about: "work with the real binary for a while and see that nothing grows; or ask more of it than it can;\n      \
-                or let one caller ask for much while another asks for little",
+                or let one caller ask for much, or queries that want too much, while another asks for little",
         run: soak::run,
     },
     Command {

@@ -11,9 +11,13 @@ use std::str::FromStr;
 /// The one option that every measurement knows.
 pub(crate) const AS_BUILT: &str = "as-built";
 
+/// Of measurements that need what others made: what could not be had is named and left out.
+pub(crate) const ALLOW_MISSING: &str = "allow-missing";
+
 /// Options that stand alone.
 const FLAGS: &[&str] = &[
     AS_BUILT,
+    ALLOW_MISSING,
     "check",
     "keep",
     "report",
@@ -26,7 +30,8 @@ const FLAGS: &[&str] = &[
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     pub(crate) words: Vec<String>,
-    values: BTreeMap<String, String>,
+    /// In the order in which they were given.
+    values: BTreeMap<String, Vec<String>>,
 }
 
 impl Options {
@@ -47,7 +52,8 @@ impl Options {
                     (name, value.clone())
                 }
             };
-            options.values.insert(name.to_owned(), value);
+            let values = options.values.entry(name.to_owned()).or_default();
+            values.push(value);
         }
         Ok(options)
     }
@@ -66,8 +72,14 @@ impl Options {
         self.values.contains_key(name)
     }
 
+    /// The value of an option; of several the last.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
+        self.values.get(name)?.last().map(String::as_str)
+    }
+
+    /// All values of an option that may be repeated.
+    pub(crate) fn texts(&self, name: &str) -> &[String] {
+        self.values.get(name).map_or(&[], Vec::as_slice)
     }
 
     pub(crate) fn value<T: FromStr>(&self, name: &str, default: T) -> Result<T> {
@@ -98,6 +110,14 @@ mod tests {
         assert!(options.has("check"));
         assert_eq!(options.text("callers"), Some("1,64"));
         assert_eq!(options.value("kills", 7).unwrap(), 7);
+    }
+
+    #[test]
+    fn an_option_may_be_repeated_and_else_its_last_value_counts() {
+        let options = parse("code --repository a --repository b --seed 1 --seed 2").unwrap();
+        assert_eq!(options.texts("repository"), ["a", "b"]);
+        assert_eq!(options.texts("cases"), [""; 0]);
+        assert_eq!(options.value("seed", 0).unwrap(), 2);
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn report(
     let n_run = passed + failed;
     ensure!(n_run > 0, "no scenario was run");
     let percent = f64::from(passed) * 100.0 / f64::from(n_run);
-    println!("\n{passed} of {n_run} scenarios pass ({percent:.2} %), {skipped} skipped");
+    println!("\ntck: {passed} of {n_run} scenarios pass ({percent:.2} %), {skipped} skipped");
     ensure!(
         percent >= PASS_PERCENT_MIN,
         "fewer than {PASS_PERCENT_MIN} % of the scenarios pass"

@@ -45,6 +45,13 @@ impl Symbol {
         format!("{}:{}", self.path, self.line)
     }
 
+    /// Whether it is a method of Rust that a trait asks for: the trait explains it, and calls by way of the trait
+    /// cannot be seen. Only such a method is public without saying so.
+    fn implements_trait(&self) -> bool {
+        let is_rust = self.path.ends_with(".rs") && self.label == "Method";
+        is_rust && self.is_public && !self.signature.starts_with("pub")
+    }
+
     pub(crate) fn is_function(&self) -> bool {
         matches!(self.label.as_str(), "Function" | "Method")
     }
@@ -227,6 +234,7 @@ impl Code {
                 && it.name != "main"
                 && !(it.name.starts_with("__") && it.name.ends_with("__"))
                 && with_tests.contains(it.repo.as_str())
+                && !it.implements_trait()
                 && !tested.contains(&it.id)
         };
         self.symbols.iter().filter(is_open).collect()
@@ -236,6 +244,7 @@ impl Code {
     pub(crate) fn undocumented(&self) -> Vec<&Symbol> {
         let is_open = |it: &&Symbol| {
             it.is_public
+                && !it.implements_trait()
                 && it.doc.is_empty()
                 && !it.is_test
                 && !is_test_path(&it.path)

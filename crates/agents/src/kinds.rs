@@ -41,13 +41,13 @@ words! {
         Analyst = "analyst",
         /// Shows layers, components and cycles.
         Architect = "architect",
-        /// Reviews.
+        /// Reviews documents and code.
         Reviewer = "reviewer",
-        /// Delegates.
+        /// Delegates to other agents.
         Coordinator = "coordinator",
         /// Makes things faster.
         Optimizer = "optimizer",
-        /// Documents.
+        /// Writes documentation.
         Documenter = "documenter",
     }
 }
@@ -57,7 +57,7 @@ words! {
     AgentStatus {
         /// Waits for its turn.
         Idle = "idle",
-        /// Works.
+        /// Works on a task.
         Running = "running",
         /// Its last task is done.
         Completed = "completed",

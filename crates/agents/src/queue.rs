@@ -1,4 +1,4 @@
-//! Whose turn it is: so many tasks at once, one a time for each agent, the most urgent first.
+//! Whose turn it is in this process: so many tasks at once, one a time for each agent, the most urgent first.
 
 use crate::kinds::Priority;
 use kenning_core::Result;
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) const RUNNING_MAX: usize = 4;
 
 /// How often somebody who waits looks whether to go on waiting.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
 struct Waiting {

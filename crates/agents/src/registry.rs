@@ -8,6 +8,7 @@ use kenning_kernel::{Bucket, Caller, Scope};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Agents by their ids.
 pub(crate) const ROWS: Bucket<Row> = Bucket::new("agents/spawned");
@@ -33,12 +34,18 @@ pub(crate) struct Row {
     pub(crate) task: Option<String>,
     /// In the words of whoever spawned it.
     pub(crate) about: String,
-    pub(crate) n_queued: u64,
+    /// Tasks that processes have with it, by the name of the process: those that they work on and those that wait.
+    #[serde(default)]
+    pub(crate) tasks: BTreeMap<String, u64>,
+    /// The process that works on it.
+    #[serde(default)]
+    pub(crate) holder: Option<String>,
     pub(crate) n_completed: u64,
     pub(crate) n_errors: u64,
+    /// What language models took for all of its tasks.
+    #[serde(default)]
+    pub(crate) tokens: u64,
     pub(crate) active_ms: u64,
-    /// A process that works on it has ended by then.
-    pub(crate) until_ms: u64,
     pub(crate) error: Option<String>,
     /// The key of the node with its last report.
     pub(crate) report: Option<String>,
@@ -47,18 +54,39 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    fn is_busy(&self, now_ms: u64) -> bool {
-        let is_at_work = matches!(self.status, AgentStatus::Idle | AgentStatus::Running);
-        is_at_work && self.until_ms > now_ms
+    /// Tasks of living processes.
+    fn n_tasks(&self, dead: &BTreeSet<String>) -> u64 {
+        let living = self.tasks.iter().filter(|it| !dead.contains(it.0));
+        living.map(|it| *it.1).sum()
+    }
+
+    fn is_at_work(&self, dead: &BTreeSet<String>) -> bool {
+        self.holder.as_ref().is_some_and(|it| !dead.contains(it))
+    }
+
+    fn is_busy(&self, dead: &BTreeSet<String>) -> bool {
+        self.n_tasks(dead) > 0
     }
 
     /// What it is doing: a process that died cannot say so.
-    fn status(&self, now_ms: u64) -> AgentStatus {
+    fn status(&self, dead: &BTreeSet<String>) -> AgentStatus {
         match self.status {
-            AgentStatus::Idle | AgentStatus::Running if !self.is_busy(now_ms) => {
-                AgentStatus::Terminated
-            }
+            _ if self.is_at_work(dead) => AgentStatus::Running,
+            _ if self.is_busy(dead) => AgentStatus::Idle,
+            AgentStatus::Idle | AgentStatus::Running => AgentStatus::Terminated,
             status => status,
+        }
+    }
+
+    /// A task of a process has come to its end, or was given up.
+    pub(crate) fn leave(&mut self, process: &str, task: &str) {
+        if let Some(n) = self.tasks.get_mut(process) {
+            *n = n.saturating_sub(1);
+        }
+        self.tasks.retain(|_, n| *n > 0);
+        if self.task.as_deref() == Some(task) {
+            self.task = None;
+            self.holder = None;
         }
     }
 }
@@ -84,6 +112,8 @@ pub struct AgentRow {
     pub completed: u64,
     /// Tasks that failed.
     pub errors: u64,
+    /// What language models took for all of its tasks, also for those that failed.
+    pub tokens: u64,
     /// Milliseconds since 1970.
     pub active_ms: u64,
     /// Why its last task failed.
@@ -130,23 +160,17 @@ impl Agents {
         self.kernel.log().clock().now_ms()
     }
 
-    fn shown(&self, id: &str, row: Row) -> AgentRow {
-        let now_ms = self.now_ms();
-        let is_busy = row.is_busy(now_ms);
-        AgentRow {
-            status: row.status(now_ms),
-            id: id.to_owned(),
-            kind: row.kind,
-            name: row.name,
-            current_task: row.task.filter(|_| is_busy),
-            about: row.about,
-            queued: if is_busy { row.n_queued } else { 0 },
-            completed: row.n_completed,
-            errors: row.n_errors,
-            active_ms: row.active_ms,
-            error: row.error,
-            report: row.report,
-        }
+    /// The processes that rows name and that died.
+    pub(crate) fn dead(&self, rows: &[(String, Row)]) -> Result<BTreeSet<String>> {
+        let named = rows
+            .iter()
+            .flat_map(|it| it.1.tasks.keys().chain(&it.1.holder));
+        self.runs.dead_among(named)
+    }
+
+    fn rows(&self, caller: &Caller) -> Result<Vec<(String, Row)>> {
+        let space = &caller.principal.space;
+        self.kernel.log().read(space, |tx| ROWS.list_readable(tx))
     }
 
     /// The agents of a type and with a status.
@@ -160,13 +184,11 @@ impl Agents {
         status: Option<AgentStatus>,
     ) -> Result<AgentsListed> {
         caller.principal.require(Scope::Read)?;
-        let rows = self
-            .kernel
-            .log()
-            .read(&caller.principal.space, |tx| ROWS.list_readable(tx))?;
+        let rows = self.rows(caller)?;
+        let dead = self.dead(&rows)?;
         let mut all: Vec<AgentRow> = rows
             .into_iter()
-            .map(|(id, row)| self.shown(&id, row))
+            .map(|(id, row)| shown(id, row, &dead))
             .collect();
         all.sort_by(|a, b| {
             let by_time = b.active_ms.cmp(&a.active_ms);
@@ -211,13 +233,13 @@ impl Agents {
     /// Not found if there is no such agent, denied if the caller may not write.
     pub fn cancel(&self, caller: &Caller, agent: &str) -> Result<bool> {
         self.kernel.may_write(caller)?;
-        let found = self.status(caller, agent)?;
-        let (id, now_ms) = (found.id, self.now_ms());
+        let id = self.status(caller, agent)?.id;
+        let dead = self.dead(&self.rows(caller)?)?;
         self.kernel.log().write(&caller.principal.space, move |tx| {
             let Some(mut row) = ROWS.get(&**tx, &id)? else {
                 return Err(unknown(&id));
             };
-            if !row.is_busy(now_ms) || row.is_cancelled {
+            if !row.is_busy(&dead) || row.is_cancelled {
                 return Ok(false);
             }
             row.is_cancelled = true;
@@ -266,6 +288,25 @@ impl Agents {
     }
 }
 
+fn shown(id: String, row: Row, dead: &BTreeSet<String>) -> AgentRow {
+    let is_at_work = row.is_at_work(dead);
+    AgentRow {
+        status: row.status(dead),
+        queued: row.n_tasks(dead).saturating_sub(u64::from(is_at_work)),
+        id,
+        kind: row.kind,
+        name: row.name,
+        current_task: row.task.filter(|_| is_at_work),
+        about: row.about,
+        completed: row.n_completed,
+        errors: row.n_errors,
+        tokens: row.tokens,
+        active_ms: row.active_ms,
+        error: row.error,
+        report: row.report,
+    }
+}
+
 fn unknown(agent: &str) -> Error {
     let shown: String = agent
         .chars()
@@ -275,20 +316,20 @@ fn unknown(agent: &str) -> Error {
     Error::not_found("agent", shown).hint("`kg_agent_list` lists them")
 }
 
-/// The agent that does the task: the one with this name and type, or a new one.
+/// The agent that does the task: the one with this name and type, or a new one. `new` has the task of its process.
 pub(crate) fn enlist(
     tx: &mut Tx<'_>,
     new_id: &str,
     new: Row,
     is_named: bool,
-    now_ms: u64,
+    dead: &BTreeSet<String>,
 ) -> Result<String> {
     let all = ROWS.list_readable(&**tx)?;
-    let n_busy = all
+    let n_busy: u64 = all
         .iter()
-        .filter(|it| it.1.kind == new.kind && it.1.is_busy(now_ms))
-        .map(|it| it.1.n_queued.max(1))
-        .sum::<u64>();
+        .filter(|it| it.1.kind == new.kind)
+        .map(|it| it.1.n_tasks(dead))
+        .sum();
     if n_busy >= BUSY_MAX as u64 {
         let kind = new.kind.as_str();
         let message = format!("{BUSY_MAX} tasks of type `{kind}` are at work or wait");
@@ -300,30 +341,35 @@ pub(crate) fn enlist(
     let (id, row) = match known {
         None => (new_id.to_owned(), new),
         Some((id, row)) => {
-            let is_busy = row.is_busy(now_ms);
             let mut row = row.clone();
-            row.n_queued = if is_busy { row.n_queued + 1 } else { 1 };
-            row.until_ms = row.until_ms.max(new.until_ms);
-            row.active_ms = now_ms;
-            if !is_busy {
+            if !row.is_busy(dead) {
                 row.status = AgentStatus::Idle;
-                row.task = new.task;
                 row.is_cancelled = false;
             }
+            row.tasks.retain(|process, _| !dead.contains(process));
+            for (process, n) in new.tasks {
+                *row.tasks.entry(process).or_default() += n;
+            }
+            row.active_ms = new.active_ms;
             row.about = new.about;
             (id.clone(), row)
         }
     };
     ROWS.set(tx, &id, &row)?;
-    forget_old(tx, all, &id, now_ms)?;
+    forget_old(tx, all, &id, dead)?;
     Ok(id)
 }
 
 /// Makes room for new agents.
-fn forget_old(tx: &mut Tx<'_>, all: Vec<(String, Row)>, keep: &str, now_ms: u64) -> Result<()> {
+fn forget_old(
+    tx: &mut Tx<'_>,
+    all: Vec<(String, Row)>,
+    keep: &str,
+    dead: &BTreeSet<String>,
+) -> Result<()> {
     let mut old: Vec<(u64, String)> = all
         .into_iter()
-        .filter(|it| it.0 != keep && !it.1.is_busy(now_ms))
+        .filter(|it| it.0 != keep && !it.1.is_busy(dead))
         .map(|(id, row)| (row.active_ms, id))
         .collect();
     old.sort();

@@ -2,14 +2,16 @@
 
 use crate::kinds::{AgentKind, AgentStatus, Priority, not_registered};
 use crate::material::Material;
+use crate::queue::LOOK;
 use crate::registry::{self, CANCELLED, ROWS, Row};
 use crate::report::{Artifact, Prepared, Report, Written, key_of, short};
 use crate::task::{Step, Task};
-use crate::thinking::{self, Thought, Toolbox};
+use crate::thinking::{self, Toolbox};
 use crate::{Agents, work};
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Hash, Result};
 use kenning_kernel::Caller;
+use kenning_llm::Usage;
 use kenning_runs::{Family, Outcome, StepOutcome, Trajectory};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -70,6 +72,16 @@ pub struct Spawned {
     pub report: String,
 }
 
+/// What was done for a task until it ended, however it ended.
+#[derive(Default)]
+struct Worked {
+    /// The steps of the last attempt.
+    steps: Vec<Step>,
+    /// What a model took for all attempts.
+    usage: Usage,
+    retries: u32,
+}
+
 impl Agents {
     /// Spawns an agent, or finds the one of this name, and has it do a task.
     ///
@@ -90,14 +102,17 @@ impl Agents {
             Some(name) => name.trim().to_owned(),
             None => spawn.kind.default_name(),
         };
-        let agent = self.enlist(&own, spawn, &name, &task_id, timeout)?;
-        let outcome = self.work(&own, spawn, &agent, &task_id, tools);
-        let (report, thought, retries, steps) = match outcome {
+        // Until what came of it is written down, this process is named in the agent's row.
+        let _present = self.runs.present()?;
+        let agent = self.enlist(&own, spawn, &name, &task_id)?;
+        let mut worked = Worked::default();
+        let outcome = self.work(&own, spawn, &agent, &task_id, tools, &mut worked);
+        let (report, model) = match outcome {
             Ok(done) => done,
-            Err((error, steps)) => {
+            Err(error) => {
                 let error = self.failure(&own, &agent, error, timeout);
                 let summary = error.message.clone();
-                self.settle(&own, spawn, &agent, &task_id, Err(&error), &steps, summary)?;
+                self.settle(&own, spawn, &agent, &task_id, Err(&error), &worked, summary)?;
                 return Err(error);
             }
         };
@@ -111,9 +126,10 @@ impl Agents {
         let prepared = Prepared::of(&report, &of);
         let text = report.to_markdown(spawn.kind, spawn.task.trim());
         let summary = report.summary.clone();
-        self.settle(&own, spawn, &agent, &task_id, Ok(prepared), &steps, summary)?;
+        let prepared = Ok(prepared);
+        self.settle(&own, spawn, &agent, &task_id, prepared, &worked, summary)?;
         let mut result = report.to_json();
-        if let Some(model) = &thought.model {
+        if let Some(model) = &model {
             result["model"] = model.as_str().into();
         }
         let mut artifacts = vec![Artifact {
@@ -128,9 +144,9 @@ impl Agents {
             name,
             result,
             duration: began.elapsed(),
-            tokens: thought.usage.total(),
-            tokens_estimated: thought.usage.is_estimated,
-            retries,
+            tokens: worked.usage.total(),
+            tokens_estimated: worked.usage.is_estimated,
+            retries: worked.retries,
             artifacts,
             report: key_of(&task_id),
             task: task_id,
@@ -144,28 +160,20 @@ impl Agents {
         format!("{word}-{}", name.get(..12).unwrap_or(&name))
     }
 
-    fn enlist(
-        &self,
-        caller: &Caller,
-        spawn: &Spawn,
-        name: &str,
-        task_id: &str,
-        timeout: Duration,
-    ) -> Result<String> {
+    fn enlist(&self, caller: &Caller, spawn: &Spawn, name: &str, task_id: &str) -> Result<String> {
         let now_ms = self.kernel.log().clock().now_ms();
-        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let row = Row {
             kind: spawn.kind,
             name: name.to_owned(),
             status: AgentStatus::Idle,
-            task: Some(task_id.to_owned()),
+            task: None,
             about: short(&spawn.task, 200),
-            n_queued: 1,
+            tasks: [(self.runs.process().to_owned(), 1)].into(),
+            holder: None,
             n_completed: 0,
             n_errors: 0,
+            tokens: 0,
             active_ms: now_ms,
-            // Some seconds to write down what came of it.
-            until_ms: now_ms.saturating_add(timeout_ms).saturating_add(10_000),
             error: None,
             report: None,
             is_cancelled: false,
@@ -173,9 +181,12 @@ impl Agents {
         let (new_id, task) = (self.new_id("agent"), task_id.to_owned());
         let (is_named, kind) = (spawn.name.is_some(), spawn.kind);
         let priority = spawn.priority.as_str();
-        self.kernel.log().write(&caller.principal.space, move |tx| {
+        let space = &caller.principal.space;
+        let known = self.kernel.log().read(space, |tx| ROWS.list_readable(tx))?;
+        let dead = self.dead(&known)?;
+        self.kernel.log().write(space, move |tx| {
             let about = row.about.clone();
-            let id = registry::enlist(tx, &new_id, row, is_named, now_ms)?;
+            let id = registry::enlist(tx, &new_id, row, is_named, &dead)?;
             let data = json!({
                 "agentId": id, "agentType": kind.as_str(), "taskId": task, "task": about,
                 "priority": priority,
@@ -186,10 +197,6 @@ impl Agents {
     }
 
     /// Waits for a turn, and works until it is done, out of time or out of retries.
-    #[expect(
-        clippy::type_complexity,
-        reason = "a report with what it took, or an error with what was done"
-    )]
     fn work(
         &self,
         caller: &Caller,
@@ -197,40 +204,83 @@ impl Agents {
         agent: &str,
         task_id: &str,
         tools: &dyn Toolbox,
-    ) -> Result<(Report, Thought, u32, Vec<Step>), (Error, Vec<Step>)> {
+        worked: &mut Worked,
+    ) -> Result<(Report, Option<String>)> {
         let check = || {
             caller.check()?;
             self.check_cancelled(caller, agent)
         };
-        let turn = self.queue.turn(agent, spawn.priority, &check);
-        let _turn = turn.map_err(|error| (error, Vec::new()))?;
-        let current = task_id.to_owned();
-        let begun = self.update(caller, agent, move |row| {
-            row.status = AgentStatus::Running;
-            row.task = Some(current);
-        });
-        begun.map_err(|error| (error, Vec::new()))?;
+        let _turn = self.queue.turn(agent, spawn.priority, &check)?;
+        self.take(caller, agent, task_id, &check)?;
         let retries_max = spawn.retries.unwrap_or(RETRIES_DEFAULT).min(RETRIES_MAX);
-        let mut retries = 0;
         loop {
             let task = Task::new(self, caller, spawn.kind, spawn.task.trim(), agent);
             let done = Material::new(&task).and_then(|material| {
                 let mut report = work::do_task(&task, &material)?;
-                let thought = thinking::think(&task, &mut report, tools)?;
-                Ok((report, thought))
+                let model = thinking::think(&task, &mut report, tools)?;
+                Ok((report, model))
             });
-            let steps = task.into_steps();
+            let (steps, usage) = task.into_steps();
+            worked.steps = steps;
+            worked.usage.add(usage);
             let error = match done {
-                Ok((report, thought)) => return Ok((report, thought, retries, steps)),
+                Ok(done) => return Ok(done),
                 Err(error) => error,
             };
             let left = caller.deadline.saturating_duration_since(Instant::now());
-            let wait = RETRY_WAIT.saturating_mul(2_u32.saturating_pow(retries));
-            if retries >= retries_max || !may_pass(&error) || wait >= left {
-                return Err((error, steps));
+            let wait = RETRY_WAIT.saturating_mul(2_u32.saturating_pow(worked.retries));
+            if worked.retries >= retries_max || !may_pass(&error) || wait >= left {
+                return Err(error);
             }
             kenning_core::idle::waiting(|| std::thread::sleep(wait));
-            retries += 1;
+            worked.retries += 1;
+        }
+    }
+
+    /// Waits until no other process works on the agent, and writes this one into its row. What a process that died
+    /// left is taken over at once.
+    fn take(
+        &self,
+        caller: &Caller,
+        agent: &str,
+        task_id: &str,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
+        let space = &caller.principal.space;
+        let me = self.runs.process();
+        loop {
+            let row = self.kernel.log().read(space, |tx| ROWS.get(tx, agent))?;
+            let row = row.ok_or_else(|| Error::not_found("agent", agent))?;
+            let other = row.holder.filter(|it| it != me);
+            let dead = match &other {
+                None => None,
+                Some(other) => self.runs.find_dead(other)?,
+            };
+            if other.is_none() || dead.is_some() {
+                let (agent, task, me) = (agent.to_owned(), task_id.to_owned(), me.to_owned());
+                let taken = self.kernel.log().write(space, move |tx| {
+                    let Some(mut row) = ROWS.get(&**tx, &agent)? else {
+                        return Err(Error::not_found("agent", &agent));
+                    };
+                    if row.holder.as_ref().is_some_and(|it| *it != me) && row.holder != other {
+                        return Ok(false);
+                    }
+                    if let Some(other) = &other {
+                        row.tasks.remove(other);
+                    }
+                    row.status = AgentStatus::Running;
+                    row.holder = Some(me);
+                    row.task = Some(task);
+                    ROWS.set(tx, &agent, &row)?;
+                    Ok(true)
+                })?;
+                drop(dead);
+                if taken {
+                    return Ok(());
+                }
+            }
+            check()?;
+            kenning_core::idle::waiting(|| std::thread::sleep(LOOK));
         }
     }
 
@@ -247,22 +297,6 @@ impl Agents {
         }
         Error::timeout(format!("{TIMED_OUT} after {}ms", timeout.as_millis()))
             .hint("give it more time by `options.timeout`")
-    }
-
-    fn update(
-        &self,
-        caller: &Caller,
-        agent: &str,
-        change: impl FnOnce(&mut Row) + Send + 'static,
-    ) -> Result<()> {
-        let agent = agent.to_owned();
-        self.kernel.log().write(&caller.principal.space, move |tx| {
-            if let Some(mut row) = ROWS.get_readable(&**tx, &agent)? {
-                change(&mut row);
-                ROWS.set(tx, &agent, &row)?;
-            }
-            Ok(())
-        })
     }
 
     /// What a task leaves to learn from.
@@ -321,21 +355,23 @@ impl Agents {
         agent: &str,
         task_id: &str,
         outcome: Result<Prepared, &Error>,
-        steps: &[Step],
+        worked: &Worked,
         summary: String,
     ) -> Result<()> {
         let now_ms = self.kernel.log().clock().now_ms();
         let failed = outcome.as_ref().err().map(|it| it.message.clone());
         let prepared = outcome.ok();
         let (agent, task_id, kind) = (agent.to_owned(), task_id.to_owned(), spawn.kind);
-        let n_steps = steps.len();
-        let trajectory =
-            self.trajectory(spawn, &agent, outcome_of(failed.as_deref()), steps, summary);
+        let (n_steps, tokens) = (worked.steps.len(), worked.usage.total());
+        let me = self.runs.process().to_owned();
+        let outcome = outcome_of(failed.as_deref());
+        let trajectory = self.trajectory(spawn, &agent, outcome, &worked.steps, summary);
         let write = move |tx: &mut Tx<'_>| {
             let is_done = failed.is_none();
             let report = prepared.map(|it| it.put(tx)).transpose()?;
             let mut data = json!({
                 "agentId": agent, "agentType": kind.as_str(), "taskId": task_id, "steps": n_steps,
+                "tokensUsed": tokens,
             });
             if let Some(node) = report {
                 data["nodeId"] = node.to_string().into();
@@ -344,9 +380,9 @@ impl Agents {
                 data["error"] = error.as_str().into();
             }
             if let Some(mut row) = ROWS.get_readable(&**tx, &agent)? {
-                row.n_queued = row.n_queued.saturating_sub(1);
+                row.leave(&me, &task_id);
                 row.active_ms = now_ms;
-                row.task = None;
+                row.tokens = row.tokens.saturating_add(tokens);
                 row.status = match (&failed, row.is_cancelled) {
                     (_, true) => AgentStatus::Terminated,
                     (Some(_), false) => AgentStatus::Failed,

@@ -4,8 +4,9 @@ use crate::Agents;
 use crate::kinds::AgentKind;
 use kenning_core::Result;
 use kenning_kernel::Caller;
+use kenning_llm::Usage;
 use serde_json::{Value, json};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 /// A step on the way.
@@ -26,6 +27,7 @@ pub(crate) struct Task<'a> {
     pub(crate) text: &'a str,
     agent: &'a str,
     steps: RefCell<Vec<Step>>,
+    usage: Cell<Usage>,
 }
 
 impl<'a> Task<'a> {
@@ -43,12 +45,18 @@ impl<'a> Task<'a> {
             text,
             agent,
             steps: RefCell::default(),
+            usage: Cell::default(),
         }
     }
 
-    /// What was done.
-    pub(crate) fn into_steps(self) -> Vec<Step> {
-        self.steps.into_inner()
+    /// What was done, and what a model took for it.
+    pub(crate) fn into_steps(self) -> (Vec<Step>, Usage) {
+        (self.steps.into_inner(), self.usage.get())
+    }
+
+    /// Notes what a model took so far, so that it is known however the task ends.
+    pub(crate) fn note_usage(&self, usage: Usage) {
+        self.usage.set(usage);
     }
 
     /// An error if time is up or somebody wants it to end.

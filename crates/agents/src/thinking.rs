@@ -5,7 +5,7 @@ use crate::report::{Artifact, Report, short};
 use crate::task::Task;
 use kenning_core::{Code, Hash, Result};
 use kenning_kernel::Caller;
-use kenning_llm::{Question, ToolCall, ToolSpec, Turn, Usage};
+use kenning_llm::{Question, ToolCall, ToolSpec, Turn};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -33,29 +33,26 @@ pub trait Toolbox {
     fn call(&self, name: &str, arguments: Value, caller: &Caller) -> Result<String, String>;
 }
 
-/// What a model took.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Thought {
-    pub(crate) model: Option<String>,
-    pub(crate) usage: Usage,
-}
-
-/// Lets the model look further, if there is one, and puts what it says into the report. A model that does not
-/// answer costs nothing but a note.
-pub(crate) fn think(task: &Task<'_>, report: &mut Report, tools: &dyn Toolbox) -> Result<Thought> {
+/// Lets the model look further, if there is one, and puts what it says into the report; answers its name. A model
+/// that does not answer costs nothing but a note.
+pub(crate) fn think(
+    task: &Task<'_>,
+    report: &mut Report,
+    tools: &dyn Toolbox,
+) -> Result<Option<String>> {
     let kernel = &task.agents.kernel;
     let model = match kernel.language_model() {
         Ok(Some(model)) => model,
         Ok(None) => {
             report.put("method", "rules");
-            return Ok(Thought::default());
+            return Ok(None);
         }
         Err(error) => {
             report.put("method", "rules");
             report
                 .notes
                 .push(format!("no model was asked: {}", error.message));
-            return Ok(Thought::default());
+            return Ok(None);
         }
     };
     let name = model.model.name().to_owned();
@@ -89,7 +86,11 @@ pub(crate) fn think(task: &Task<'_>, report: &mut Report, tools: &dyn Toolbox) -
         };
         let asked = task.step(
             "ask-model",
-            || Ok(budget.ask(&*model.model, question)),
+            || {
+                let asked = budget.ask(&*model.model, question);
+                task.note_usage(budget.used());
+                Ok(asked)
+            },
             |it| match it {
                 Ok(it) => json!({ "tokens": it.usage.total(), "calls": it.calls.len() }),
                 Err(error) => json!({ "error": error.message }),
@@ -138,10 +139,7 @@ pub(crate) fn think(task: &Task<'_>, report: &mut Report, tools: &dyn Toolbox) -
         });
     }
     report.answer = Some(answer).filter(|it| !it.is_empty());
-    Ok(Thought {
-        model: Some(name),
-        usage: budget.used(),
-    })
+    Ok(Some(name))
 }
 
 /// What a tool answers, or why it is not called.

@@ -12,6 +12,7 @@
 
 pub mod archive;
 mod checkpoint;
+mod clock;
 mod continuity;
 pub mod event;
 mod identity;
@@ -28,15 +29,16 @@ mod verify;
 
 pub use checkpoint::{
     CHECKPOINT_COSIGNED, CHECKPOINT_CREATED, CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN,
-    CheckpointLabel,
+    CheckpointLabel, is_checkpoint_signed,
 };
+pub use clock::Clock;
 pub use continuity::Continuity;
 pub use event::{Change, Event, SignedRow};
 pub use identity::{LogId, Origin, is_shared_bucket, is_signed_bucket};
 pub use key::{Signer, is_signed_by, is_text_signed_by};
 pub use log::{
-    Clock, Companion, Log, Roots, accompanied, authors, current_agent, is_checkpoint_signed,
-    is_in_transaction, log_id, on_behalf_of, roots,
+    Companion, Log, Roots, accompanied, authors, current_agent, is_in_transaction, log_id,
+    on_behalf_of, roots,
 };
 pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};

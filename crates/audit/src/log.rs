@@ -1,18 +1,16 @@
 //! The log of a store: the one way to write.
 
 use crate::checkpoint::{CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN};
+use crate::clock::{self, Clock, Time};
 use crate::identity::Identity;
-use crate::key::is_signed_by;
 use crate::merkle::Frontier;
 use crate::state::State;
-use crate::{Signer, Tx};
-use kenning_core::{Did, Error, Hash, Hlc, HlcClock, Implausible, Random, Result, Space};
+use crate::tx::{Tx, WriteContext};
+use crate::{LogId, Signer};
+use kenning_core::{Did, Error, Hash, HlcClock, Random, Result, Space};
 use kenning_store::{CheckpointRow, HeadRow, ReadTx, Store, WriteTx};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
-
-/// The clock of the log.
-pub type Clock = HlcClock<Arc<dyn kenning_core::Clock>>;
 
 /// The log. Cheap to clone.
 #[derive(Clone)]
@@ -47,18 +45,18 @@ pub fn current_agent() -> Option<Did> {
     AGENT.with_borrow(Clone::clone)
 }
 
-/// What every transaction of a thread does first, in the same transaction: it may refuse, and may set rows that
-/// need no event.
+/// What every transaction of a thread does last, in the same transaction: it may refuse, and may set rows that
+/// need no event. It sees whether anything was recorded ([`Tx::has_events`]).
 pub type Companion = Arc<dyn Fn(&mut Tx<'_>) -> Result<()> + Send + Sync>;
 
 thread_local! {
-    /// What every transaction of this thread does first.
+    /// What every transaction of this thread does last.
     static COMPANION: RefCell<Option<Companion>> = const { RefCell::new(None) };
 }
 
-/// Runs work on this thread; each of its writes begins with `first`. So whoever asks another part of the program
+/// Runs work on this thread; each of its writes ends with `last`. So whoever asks another part of the program
 /// to write learns, with the very same commit, that it was written, and keeps out of it if somebody else took over.
-pub fn accompanied<T>(first: Companion, work: impl FnOnce() -> T) -> T {
+pub fn accompanied<T>(last: Companion, work: impl FnOnce() -> T) -> T {
     /// Puts back what was there before, also if the work panics.
     struct Before(Option<Companion>);
     impl Drop for Before {
@@ -66,17 +64,8 @@ pub fn accompanied<T>(first: Companion, work: impl FnOnce() -> T) -> T {
             COMPANION.set(self.0.take());
         }
     }
-    let _before = Before(COMPANION.replace(Some(first)));
+    let _before = Before(COMPANION.replace(Some(last)));
     work()
-}
-
-/// The time of a transaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Time {
-    /// Later than everything in the log.
-    Onward,
-    /// The time of this machine's clock, whatever the log says.
-    Reset,
 }
 
 /// The size and the roots of a log.
@@ -159,7 +148,7 @@ impl Log {
         &self.clock
     }
 
-    /// Randomness.
+    /// The source of randomness.
     pub fn random(&self) -> &dyn Random {
         &*self.random
     }
@@ -177,6 +166,18 @@ impl Log {
         })
     }
 
+    /// The same for work that may take long: see [`Store::read_long`].
+    pub fn read_long<T>(
+        &self,
+        space: &Space,
+        work: impl FnOnce(&dyn ReadTx) -> Result<T>,
+    ) -> Result<T> {
+        self.store.read_long(space, |tx| {
+            let _open = Open::begin();
+            work(tx)
+        })
+    }
+
     /// Runs `work` in a write transaction and returns once it and its events are durable.
     #[expect(
         clippy::disallowed_methods,
@@ -189,11 +190,12 @@ impl Log {
     ) -> Result<T> {
         let log = self.clone();
         let (name, agent) = (space.clone(), current_agent());
-        let first = COMPANION.with_borrow(Clone::clone);
+        let last = COMPANION.with_borrow(Clone::clone);
         self.store.write(space, move |raw| {
             log.recorded(raw, &name, Time::Onward, agent, |tx| {
-                first.map_or(Ok(()), |it| it(tx))?;
-                work(tx)
+                let value = work(tx)?;
+                last.map_or(Ok(()), |it| it(tx))?;
+                Ok(value)
             })
         })
     }
@@ -210,13 +212,23 @@ impl Log {
     ) -> Result<T> {
         let log = self.clone();
         let (name, agent) = (space.clone(), current_agent());
-        let first = COMPANION.with_borrow(Clone::clone);
+        let last = COMPANION.with_borrow(Clone::clone);
         self.store.write_long(space, move |raw| {
             log.recorded(raw, &name, Time::Onward, agent, |tx| {
-                first.map_or(Ok(()), |it| it(tx))?;
-                work(tx)
+                let value = work(tx)?;
+                last.map_or(Ok(()), |it| it(tx))?;
+                Ok(value)
             })
         })
+    }
+
+    fn write_context(&self) -> WriteContext<'_> {
+        WriteContext {
+            signer: &self.signer,
+            clock: &self.clock,
+            random: &*self.random,
+            checkpoint_every: self.checkpoint_every,
+        }
     }
 
     fn recorded<T>(
@@ -228,7 +240,7 @@ impl Log {
         work: impl FnOnce(&mut Tx<'_>) -> Result<T>,
     ) -> Result<T> {
         let _open = Open::begin();
-        let mut tx = Tx::begin(raw, self, space, time, agent)?;
+        let mut tx = Tx::begin(raw, self.write_context(), space, time, agent)?;
         let value = work(&mut tx)?;
         tx.finish()?;
         Ok(value)
@@ -251,37 +263,8 @@ impl Log {
     /// event is wrong.
     pub fn clock_fault(&self, space: &Space) -> Result<Option<Error>> {
         let head = self.read(space, |tx| tx.head())?;
-        Ok(self
-            .check_clock(head.map(|it| it.hlc).unwrap_or_default())
-            .err())
-    }
-
-    /// Whether a log whose latest event has this time may be written to with the clock of this machine.
-    pub(crate) fn check_clock(&self, latest: Hlc) -> Result<()> {
-        let days = |ms: u64| ms / (24 * 60 * 60 * 1000);
-        let (what, hint) = match self.clock.check(latest) {
-            Ok(()) => return Ok(()),
-            Err(Implausible::SeenAhead(ms)) => (
-                format!(
-                    "the latest event is dated {} days after what this machine's clock says",
-                    days(ms)
-                ),
-                "set the clock of this machine; if it is right, the event came from a wrong clock: \
-                 `kenning audit reset-clock` lets the log go on at the right time",
-            ),
-            Err(Implausible::WallAhead(ms)) => (
-                format!(
-                    "this machine's clock is {} days after the latest event",
-                    days(ms)
-                ),
-                "set the clock of this machine; if it is right, `kenning audit reset-clock` says so",
-            ),
-            Err(Implausible::WallBeyond) => (
-                "this machine's clock is after the year 2100".to_owned(),
-                "set the clock of this machine",
-            ),
-        };
-        Err(Error::unavailable(format!("nothing is written: {what}")).hint(hint))
+        let latest = head.map(|it| it.hlc).unwrap_or_default();
+        Ok(clock::check(&self.clock, latest).err())
     }
 
     /// Signs what the log is now.
@@ -334,29 +317,7 @@ pub fn authors(tx: &dyn ReadTx) -> Result<(Vec<String>, Vec<String>)> {
 }
 
 /// Which log this is; nothing before its first event of version 2.
-pub fn log_id(tx: &dyn ReadTx) -> Result<Option<crate::LogId>> {
+pub fn log_id(tx: &dyn ReadTx) -> Result<Option<LogId>> {
     let head = tx.head()?.map(|it| it.log).unwrap_or_default();
     Ok(Identity::from_bytes(&head)?.map(|it| it.id))
-}
-
-/// What a checkpoint's author signs. From version 2 on, the origin is part of it.
-pub(crate) fn checkpoint_hash(row: &CheckpointRow) -> Hash {
-    let mut bytes = vec![row.version, b'c'];
-    if row.version > 1 {
-        bytes.extend_from_slice(&(row.origin.len() as u64).to_be_bytes());
-        bytes.extend_from_slice(&row.origin);
-    }
-    for number in [row.height, row.seq, row.hlc.0] {
-        bytes.extend_from_slice(&number.to_be_bytes());
-    }
-    bytes.extend_from_slice(&row.event_root.0);
-    bytes.extend_from_slice(&row.state_root.0);
-    bytes.extend_from_slice(row.author.as_bytes());
-    Hash::of(&bytes)
-}
-
-/// Whether a checkpoint is what its author signed.
-pub fn is_checkpoint_signed(row: &CheckpointRow) -> bool {
-    let author = row.author.parse::<Did>();
-    author.is_ok_and(|it| is_signed_by(&it, &checkpoint_hash(row), &row.signature))
 }

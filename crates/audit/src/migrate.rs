@@ -206,7 +206,7 @@ fn copy_rows(
 ) -> Result<Vec<(Table, Digest)>> {
     // The target's key-value pairs, which a resumed run compares because they change without an event.
     let mut there = to.read(space, settings)?;
-    from.read(space, |tx| {
+    from.read_long(space, |tx| {
         let mut batch = Batch {
             to,
             space,

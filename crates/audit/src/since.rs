@@ -5,10 +5,10 @@
 //! or, at first, after the newest signed checkpoint. The events before it are represented by subtree
 //! roots, which must give the root that the checkpoint's author signed.
 
+use crate::checkpoint::checkpoint_hash;
 use crate::event::{self, Change, SignedRow};
 use crate::identity::{Identity, Origin};
 use crate::key::is_signed_by;
-use crate::log::checkpoint_hash;
 use crate::merkle::{Frontier, Subtrees, leaf_hash};
 use crate::prove::Stored;
 use kenning_core::{Did, Hash, NodeId, Result};

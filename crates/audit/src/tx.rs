@@ -1,19 +1,23 @@
 //! Write transactions, which record their events.
 
+mod authors;
+
 use crate::checkpoint::CheckpointLabel;
+use crate::clock::{self, Clock, Time};
 use crate::event::{self, Change, Event, SignedRow};
 use crate::identity::{Identity, LogId, Origin, is_shared_bucket, is_signed_bucket};
+use crate::key::Signer;
 use crate::merkle::{Frontier, leaf_hash};
 use crate::state::State;
-use crate::{Signer, log};
 use kenning_core::{Did, Error, EventId, Hash, Hlc, Kind, NodeId, Random, Result, Space};
 use kenning_store::{
-    Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, Row, Table, TileRow, Vector, When, WriteTx,
+    Edge, EdgeFilter, HeadRow, Node, Passage, ReadTx, TileRow, Vector, When, WriteTx,
     check_json_depth, hash_of_names, hash_of_pair, hash_of_passages,
 };
 use serde_json::{Map, Value};
 use std::ops::Deref;
 
+mod checkpoint;
 pub mod foreign;
 
 /// The first event of version 2 in a log that has events of version 1.
@@ -80,11 +84,20 @@ pub struct EdgeDraft {
     pub props: Map<String, Value>,
 }
 
+/// What a log writes with.
+#[derive(Clone, Copy)]
+pub(crate) struct WriteContext<'a> {
+    pub(crate) signer: &'a Signer,
+    pub(crate) clock: &'a Clock,
+    pub(crate) random: &'a dyn Random,
+    pub(crate) checkpoint_every: u64,
+}
+
 /// A write transaction that records its changes. It can be read like any [`ReadTx`].
 pub struct Tx<'a> {
     pub(crate) raw: &'a mut dyn WriteTx,
     pub(crate) signer: &'a Signer,
-    clock: &'a log::Clock,
+    clock: &'a Clock,
     random: &'a dyn Random,
     space: &'a Space,
     pub(crate) head: HeadRow,
@@ -112,12 +125,17 @@ impl<'a> Tx<'a> {
     /// an event upgrades it to version 2.
     pub(crate) fn begin(
         raw: &'a mut dyn WriteTx,
-        log: &'a log::Log,
+        context: WriteContext<'a>,
         space: &'a Space,
-        time: log::Time,
+        time: Time,
         agent: Option<Did>,
     ) -> Result<Self> {
-        let signer = log.signer();
+        let WriteContext {
+            signer,
+            clock,
+            random,
+            checkpoint_every,
+        } = context;
         let head = raw.head()?.unwrap_or(HeadRow {
             seq: 0,
             hlc: Hlc::default(),
@@ -134,32 +152,32 @@ impl<'a> Tx<'a> {
         };
         let known = Identity::from_bytes(&head.log)?;
         let at = match time {
-            log::Time::Onward => {
-                log.check_clock(head.hlc)?;
-                log.clock().tick(head.hlc)
+            Time::Onward => {
+                clock::check(clock, head.hlc)?;
+                clock.tick(head.hlc)
             }
-            log::Time::Reset => log.clock().reset(),
+            Time::Reset => clock.reset(),
         };
         let identity = known
             .clone()
-            .unwrap_or_else(|| Identity::new(LogId::new(log.random()), signer.did()));
+            .unwrap_or_else(|| Identity::new(LogId::new(random), signer.did()));
         let mut tx = Self {
             raw,
             signer,
-            clock: log.clock(),
-            random: log.random(),
+            clock,
+            random,
             space,
             head,
             identity,
             state,
             frontier,
-            checkpoint_every: log.checkpoint_every(),
+            checkpoint_every,
             at,
             agent,
             changes: Vec::new(),
             n_events: 0,
         };
-        if time == log::Time::Reset {
+        if time == Time::Reset {
             tx.changes.push(Change::ResetClock);
         }
         match known {
@@ -168,77 +186,6 @@ impl<'a> Tx<'a> {
             Some(_) => tx.join_unless_author()?,
         }
         Ok(tx)
-    }
-
-    /// Signs the existing rows that version 1 did not sign.
-    fn take_over_version_1(&mut self) -> Result<()> {
-        let mut changes = Vec::new();
-        self.raw.scan(Table::Kv, &mut |row| {
-            if let Row::Kv(row) = row
-                && is_signed_bucket(&row.bucket)
-            {
-                let hash = hash_of_pair(&row.bucket, &row.key, &row.value);
-                let row = SignedRow::Pair(row.bucket, row.key);
-                changes.push(Change::PutRow { row, hash });
-            }
-            Ok(())
-        })?;
-        self.changes.append(&mut changes);
-        self.record(
-            UPGRADED,
-            serde_json::json!({ "from": 1, "to": event::VERSION }),
-        )
-        .map(drop)
-    }
-
-    /// Adds an unknown key as author. A revoked key is refused.
-    fn join_unless_author(&mut self) -> Result<()> {
-        let me = self.signer.did();
-        if self.identity.revoked.contains(me.as_str()) {
-            return Err(Error::denied(format!(
-                "the key of this node ({me}) was revoked for the space `{}`",
-                self.space
-            ))
-            .hint("stop this server, move `node.key` out of its data directory, and start it again: it then has a new key"));
-        }
-        if self.identity.authors.contains(me.as_str()) {
-            return Ok(());
-        }
-        let found: Vec<Did> = self.authors();
-        self.add_author(me);
-        found.iter().for_each(|it| self.add_author(it));
-        self.record(JOINED, Value::Null).map(drop)
-    }
-
-    /// Whose keys may sign events of this log.
-    pub fn authors(&self) -> Vec<Did> {
-        let authors = self.identity.authors.iter();
-        authors.filter_map(|it| it.parse().ok()).collect()
-    }
-
-    /// Whose keys may no longer sign events of this log.
-    pub fn revoked_authors(&self) -> Vec<Did> {
-        let revoked = self.identity.revoked.iter();
-        revoked.filter_map(|it| it.parse().ok()).collect()
-    }
-
-    /// Lets a key sign events of this log, or confirms one that added itself.
-    pub fn add_author(&mut self, author: &Did) {
-        self.identity.add(author);
-        let author = author.clone();
-        self.changes.push(Change::AddAuthor { author });
-    }
-
-    /// Revokes the right of a key to sign further events of this log, permanently.
-    pub fn revoke_author(&mut self, author: &Did) {
-        self.identity.revoke(author);
-        let author = author.clone();
-        self.changes.push(Change::RevokeAuthor { author });
-    }
-
-    /// The events that follow are written for this agent: its identifier is signed beside the node's.
-    pub fn act_for(&mut self, agent: Option<Did>) {
-        self.agent = agent;
     }
 
     /// The space that it writes to.
@@ -567,6 +514,11 @@ impl<'a> Tx<'a> {
             Some(hash) => Change::PutRow { row, hash },
             None => Change::RemoveRow { row },
         });
+    }
+
+    /// Whether it has recorded anything so far.
+    pub fn has_events(&self) -> bool {
+        self.n_events > 0
     }
 
     /// Records the changes since the last call as one signed event.

@@ -12,8 +12,8 @@
 )]
 
 use kenning_audit::{
-    Change, Draft, Event, Log, Origin, Report, Signer, Verify, archive, event, survey_authors,
-    verify,
+    Change, Draft, Event, Log, Origin, Report, Signer, Verify, archive, event, on_behalf_of,
+    survey_authors, verify,
 };
 use kenning_core::{Clock as _, Code, Did, FixedClock, Hlc, Kind, Result, SeededRandom, Space};
 use kenning_store::{CheckpointRow, EventRow, Store};
@@ -459,13 +459,13 @@ fn a_backup_keeps_what_version_2_added() {
     put(&source, "a");
     let agent = Signer::from_secret(&[3; 32]).did().clone();
     let for_agent = agent.clone();
-    source
-        .write(&here(), move |tx| {
-            tx.act_for(Some(for_agent));
+    let told = on_behalf_of(Some(for_agent), || {
+        source.write(&here(), |tx| {
             tx.set("tokens", "t", b"v")?;
             tx.record("Told", json!({ "n": 1.5 }))
         })
-        .unwrap();
+    });
+    told.unwrap();
     let kept = source.checkpoint(&here()).unwrap();
     let mut rows = Vec::new();
     source

@@ -1,10 +1,8 @@
 //! The command line as clap sees it, built from the tool table.
 
-use crate::settings::LISTEN_DEFAULT;
+use crate::settings::{LISTEN_DEFAULT, token_rules};
 use crate::{audit_args, commands, env_vars, tool_args};
-use clap::builder::{
-    FalseyValueParser, OsStringValueParser, PossibleValuesParser, TypedValueParser,
-};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, Command, ValueHint, value_parser};
 use kenning_tools::{TOOLS, Toolset};
 use std::path::PathBuf;
@@ -292,23 +290,6 @@ fn serve() -> Command {
                 .default_missing_value("docs")
                 .help("Let the graph follow this folder of the project, and the vault"),
         )
-}
-
-/// Whether callers need a token, for every command that serves HTTP.
-pub(crate) fn token_rules() -> [Arg; 2] {
-    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
-    [
-        flag("require-token")
-            .conflicts_with("no-token")
-            .help("Over HTTP, ask every caller for a token; this is the default"),
-        flag("no-token")
-            .env(env_vars::NO_TOKEN)
-            .value_parser(FalseyValueParser::new())
-            .help(
-                "Over HTTP, ask callers on this machine for no token: every user of it, and every visitor of \
-                 a proxy on it, may do everything",
-            ),
-    ]
 }
 
 fn call() -> Command {

@@ -28,8 +28,10 @@ env_vars! {
     DATABASE_CA = "KENNING_DATABASE_CA";
     /// After how many events the log signs a checkpoint by itself, at least 10. Default: 1024.
     CHECKPOINT_EVERY = "KENNING_CHECKPOINT_EVERY";
-    /// The method of the identifiers that `kg_audit_query` shows: `key` (the default), or `exo` for
-    /// `did:exo:…`. The keys and what they sign are the same.
+    /// The same, by the name of the graph contract; `KENNING_CHECKPOINT_EVERY` wins over it.
+    EXOCHAIN_CHECKPOINT_INTERVAL = "EXOCHAIN_CHECKPOINT_INTERVAL";
+    /// The method of the identifiers that are shown: `key` (the default), or `exo` for `did:exo:…`. The keys and
+    /// what they sign are the same, and both forms are understood wherever a key is named.
     DID_METHOD = "KENNING_DID_METHOD";
     /// The agent on whose behalf this process writes, by its name: its identifier stands in the log beside
     /// the node's (`kenning agent-key`).
@@ -40,7 +42,7 @@ env_vars! {
     /// `~/.openclaw/omi`. It is made by the first write.
     OMI_BASE_PATH = "OMI_BASE_PATH";
     /// How often a serving process calls its peers, in milliseconds; what is written here goes over within
-    /// seconds all the same. Default: 300000.
+    /// seconds all the same. Default: 300000. With 0 it never calls by itself, and `kenning peer sync` does.
     SYNC_INTERVAL = "KENNING_SYNC_INTERVAL_MS";
     /// The same, by the name of the graph contract; `KENNING_SYNC_INTERVAL_MS` wins over it.
     EXOCHAIN_SYNDICATION_INTERVAL = "EXOCHAIN_SYNDICATION_INTERVAL";

@@ -10,6 +10,7 @@
 mod args;
 mod audit_args;
 mod commands;
+mod completions;
 pub mod env_vars;
 mod output;
 mod progress;
@@ -121,7 +122,8 @@ fn run_as(
     if settings.quiet {
         output::be_quiet();
     }
-    match commands(host, &settings, &matches) {
+    let done = completions::run(&matches).unwrap_or_else(|| commands(host, &settings, &matches));
+    match done {
         Ok(code) => code,
         Err(error) => print_error(&error, settings.json),
     }

@@ -1,8 +1,9 @@
 //! Settings from the command line and the environment.
 
 use crate::env_vars;
-use clap::ArgMatches;
+use clap::builder::FalseyValueParser;
 use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches};
 use kenning_core::{Error, Result, Space};
 use kenning_engine::kami::WasmOptions;
 use kenning_engine::kiwi::ItemOptions;
@@ -325,6 +326,23 @@ fn item_options(allow_roots: Vec<String>) -> ItemOptions {
 fn variable(name: &str) -> Option<String> {
     let text = std::env::var(name).ok()?;
     Some(text.trim().to_owned()).filter(|it| !it.is_empty())
+}
+
+/// Whether callers need a token, for every command that serves HTTP.
+pub(crate) fn token_rules() -> [Arg; 2] {
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    [
+        flag("require-token")
+            .conflicts_with("no-token")
+            .help("Over HTTP, ask every caller for a token; this is the default"),
+        flag("no-token")
+            .env(env_vars::NO_TOKEN)
+            .value_parser(FalseyValueParser::new())
+            .help(
+                "Over HTTP, ask callers on this machine for no token: every user of it, and every visitor of \
+                 a proxy on it, may do everything",
+            ),
+    ]
 }
 
 /// Which repositories may be read.

@@ -4,7 +4,7 @@
 //! (`execute(action='run', …)`): that is what models and HTTP clients have. Whoever typed a command has flags
 //! and commands. [`words`] says a text again in those, for the command that was typed ([`remember`]).
 
-use crate::tool_args::{flag, quoted};
+use crate::tool_args::{command_of, flag, quoted};
 use clap::{ArgMatches, Command};
 use kenning_tools::{AnyTool, TOOLS, Toolset};
 use std::sync::OnceLock;
@@ -39,21 +39,6 @@ pub(crate) fn words(text: &str) -> String {
         .map_or_else(|| text.to_owned(), |it| it.say(text))
 }
 
-/// Tools that have a command of their own, for people.
-const COMMANDS: [(&str, &str); 11] = [
-    ("memory_store", "omi store"),
-    ("memory_store_batch", "omi store --batch FILE"),
-    ("memory_recall", "omi recall"),
-    ("memory_get", "omi get"),
-    ("belief_update", "omi belief update"),
-    ("belief_evidence", "omi belief evidence"),
-    ("belief_check_contradiction", "omi belief check"),
-    ("now_read", "omi now show"),
-    ("now_update", "omi now update"),
-    ("daily_append", "omi daily append"),
-    ("integrity_check", "omi audit"),
-];
-
 /// Arguments of commands with other names than the fields of tools.
 const OTHER_NAMES: [(&str, &str); 8] = [
     ("id", "memory_id"),
@@ -70,19 +55,6 @@ const OTHER_NAMES: [(&str, &str); 8] = [
 const ACTIONS: [&str; 7] = [
     "run", "sign", "create", "update", "publish", "delete", "link",
 ];
-
-/// How a tool is called on the command line.
-pub(crate) fn command_of(tool: &dyn AnyTool) -> String {
-    if let Some((_, own)) = COMMANDS.iter().find(|it| it.0 == tool.name()) {
-        return format!("kenning {own}");
-    }
-    let toolset = match tool.toolset() {
-        Toolset::KgExtra => Toolset::Kg,
-        other => other,
-    };
-    let name = crate::tool_args::short_name(tool.name());
-    format!("kenning {} {name}", toolset.as_str())
-}
 
 fn tool(name: &str) -> Option<&'static dyn AnyTool> {
     TOOLS.iter().copied().find(|it| it.name() == name)

@@ -2,7 +2,7 @@
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use kenning_core::{Error, Result};
-use kenning_tools::{AnyTool, TOOLS};
+use kenning_tools::{AnyTool, TOOLS, Toolset};
 use serde_json::{Map, Value};
 use std::io::Read;
 
@@ -118,6 +118,34 @@ fn required_fields(schema: &Value) -> Vec<&str> {
 /// `item_type` as the command line names a value: `ITEM_TYPE`.
 fn field_as_name(field: &str) -> String {
     flag(field).replace('-', "_").to_uppercase()
+}
+
+/// Tools that have a command of their own, for people.
+const COMMANDS: [(&str, &str); 11] = [
+    ("memory_store", "omi store"),
+    ("memory_store_batch", "omi store --batch FILE"),
+    ("memory_recall", "omi recall"),
+    ("memory_get", "omi get"),
+    ("belief_update", "omi belief update"),
+    ("belief_evidence", "omi belief evidence"),
+    ("belief_check_contradiction", "omi belief check"),
+    ("now_read", "omi now show"),
+    ("now_update", "omi now update"),
+    ("daily_append", "omi daily append"),
+    ("integrity_check", "omi audit"),
+];
+
+/// How a tool is called on the command line.
+pub(crate) fn command_of(tool: &dyn AnyTool) -> String {
+    if let Some((_, own)) = COMMANDS.iter().find(|it| it.0 == tool.name()) {
+        return format!("kenning {own}");
+    }
+    let toolset = match tool.toolset() {
+        Toolset::KgExtra => Toolset::Kg,
+        other => other,
+    };
+    let name = short_name(tool.name());
+    format!("kenning {} {name}", toolset.as_str())
 }
 
 /// What the flag of a field is called, without its dashes.
@@ -256,7 +284,7 @@ fn add_values(
         }
     }
     let names = all.iter().map(|it| format!(" <{}>", field_as_name(it)));
-    let command = crate::terminal::command_of(tool);
+    let command = command_of(tool);
     let usage = format!("usage: `{command}{}`", names.collect::<String>());
     if let Some(text) = values.next() {
         return Err(Error::invalid(format!("unexpected value `{text}`")).hint(usage));

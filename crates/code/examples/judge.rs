@@ -1,8 +1,10 @@
-//! How right the links are: `cargo run -p kenning-code --example judge -- DIR [--wrong N] [--only PREFIX]`
+//! How right the links are: `cargo run -p kenning-code --example judge -- DIR [--wrong N] [--only PREFIX] [--allow-missing]`
 //!
 //! Each folder of DIR is a case: `sources` has the sources, `truth.tsv` what somebody else says about their calls
 //! (`testing/code/README.md` tells how these are made), or `sites.tsv` the targets of single calls. Cases that have one name before `@` are counted together.
 //! Beside ours stands what "the first function of that name" would give.
+//!
+//! It fails where a language is below its bar ([`BARS`]), and where a case is missing that `testing/code/fetch` makes.
 
 #![allow(clippy::print_stdout, reason = "its answer is what it prints")]
 #![expect(
@@ -14,7 +16,49 @@ use kenning_code::resolve::{Origin, Place, Project, Relation, Source, Sym};
 use kenning_code::{Expr, SymbolKind, read};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Instant;
+
+/// The cases that are there if all were fetched: a hash and a path for each truth …
+const FROZEN: &str = include_str!("../../../testing/code/FROZEN");
+/// … and the calls that were graded, beginning with their crate.
+const GRADED: &str = include_str!("../../../testing/code/rust.tsv");
+
+/// What the calls of a language must reach.
+struct Bar {
+    language: &'static str,
+    /// The groups that count. Those that rules were developed on do not.
+    groups: &'static [&'static str],
+    precision_min: f64,
+    recall_min: f64,
+}
+
+const BARS: &[Bar] = &[
+    Bar {
+        language: "TypeScript",
+        groups: &["ts-rxjs", "ts-toolkit"],
+        precision_min: 0.95,
+        recall_min: 0.73,
+    },
+    Bar {
+        language: "Python",
+        groups: &["py-published"],
+        precision_min: 0.93,
+        recall_min: 0.70,
+    },
+    Bar {
+        language: "Rust",
+        groups: &["rust-graded"],
+        precision_min: 0.85,
+        recall_min: 0.0,
+    },
+    Bar {
+        language: "Go",
+        groups: &["go-xtools"],
+        precision_min: 0.95,
+        recall_min: 0.0,
+    },
+];
 
 /// A function as truth names it: a path and the line of its name, 0 for code outside of functions.
 type Spot = (String, u32);
@@ -38,13 +82,24 @@ struct Score {
     truth: usize,
 }
 
+fn ratio(a: usize, b: usize) -> f64 {
+    a as f64 / b.max(1) as f64
+}
+
 impl Score {
+    fn precision(self) -> f64 {
+        ratio(self.right, self.right + self.wrong)
+    }
+
+    fn recall(self) -> f64 {
+        ratio(self.right, self.truth)
+    }
+
     fn print(self, name: &str, what: &str) {
-        let ratio = |a: usize, b: usize| a as f64 / b.max(1) as f64;
         println!(
             "{name:<16} {what:<22} precision {:.3}  recall {:.3}  unjudged {:.3}  ({} right, {} wrong, {} in truth)",
-            ratio(self.right, self.right + self.wrong),
-            ratio(self.right, self.truth),
+            self.precision(),
+            self.recall(),
             ratio(self.unjudged, self.right + self.wrong + self.unjudged),
             self.right,
             self.wrong,
@@ -87,23 +142,29 @@ fn truth(path: &Path) -> Truth {
     truth
 }
 
-fn files(root: &Path, at: &Path, all: &mut Vec<Source>) {
+/// Reads all sources beneath a folder; returns how many lines of code they have.
+fn files(root: &Path, at: &Path, all: &mut Vec<Source>) -> usize {
     let Ok(entries) = std::fs::read_dir(at) else {
-        return;
+        return 0;
     };
+    let mut n_lines = 0;
     let mut entries: Vec<_> = entries.flatten().map(|it| it.path()).collect();
     entries.sort();
     for path in entries {
         if path.is_dir() {
-            files(root, &path, all);
+            n_lines += files(root, &path, all);
         } else if let (Ok(name), Ok(text)) =
             (path.strip_prefix(root), std::fs::read_to_string(&path))
         {
             let name = name.to_string_lossy().into_owned();
             let facts = read(&name, &text);
+            if facts.language.is_some() {
+                n_lines += text.lines().count();
+            }
             all.push(Source { path: name, facts });
         }
     }
+    n_lines
 }
 
 fn place(sources: &[Source], sym: Sym) -> Option<(Spot, SymbolKind)> {
@@ -277,78 +338,184 @@ fn score(truth: &Truth, edges: &Edges, case: &str, wrong_max: usize) -> Score {
     score
 }
 
-fn main() {
-    let mut args = std::env::args().skip(1);
-    let dir = args.next().unwrap_or_else(|| ".".to_owned());
-    let (mut wrong_max, mut only) = (0, String::new());
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--wrong" => wrong_max = args.next().and_then(|it| it.parse().ok()).unwrap_or(0),
-            "--only" => only = args.next().unwrap_or_default(),
-            _ => {}
+/// What was counted of the cases of one group.
+#[derive(Default)]
+struct Group {
+    ours: Score,
+    first: Score,
+    n_files: usize,
+    n_lines: usize,
+    n_symbols: usize,
+    took: f64,
+}
+
+/// What was asked for.
+#[derive(Default)]
+struct Asked {
+    dir: String,
+    wrong_max: usize,
+    only: String,
+    allow_missing: bool,
+}
+
+impl Asked {
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut asked = Self::default();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--wrong" => {
+                    let n = args.next().and_then(|it| it.parse().ok());
+                    asked.wrong_max = n.ok_or("`--wrong` needs a number")?;
+                }
+                "--only" => {
+                    asked.only = args
+                        .next()
+                        .ok_or("`--only` needs the beginning of a name")?;
+                }
+                "--allow-missing" => asked.allow_missing = true,
+                dir if asked.dir.is_empty() && !dir.starts_with('-') => {
+                    dir.clone_into(&mut asked.dir);
+                }
+                other => return Err(format!("`{other}` is not an option")),
+            }
         }
+        if asked.dir.is_empty() {
+            return Err(
+                "name the folder of the cases, made by `testing/code/fetch DIR`".to_owned(),
+            );
+        }
+        Ok(asked)
     }
-    let mut cases: Vec<_> = std::fs::read_dir(&dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|it| it.path())
-        .collect();
-    cases.sort();
-    let mut groups: BTreeMap<String, (Score, Score, usize, usize, f64)> = BTreeMap::new();
-    for case in cases {
-        let name = case
-            .file_name()
-            .map(|it| it.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        let graded = std::fs::read_to_string(case.join("sites.tsv")).ok();
-        let is_case = graded.is_some() || case.join("truth.tsv").exists();
-        if !name.starts_with(&only) || !is_case {
+}
+
+/// The cases that `testing/code/fetch` makes, with the file that each is judged by.
+fn expected_cases() -> BTreeMap<String, &'static str> {
+    let frozen = FROZEN.lines().filter_map(|it| {
+        let (case, _) = it.split_once("  ")?.1.split_once('/')?;
+        Some((case.to_owned(), "truth.tsv"))
+    });
+    let graded = GRADED.lines().filter_map(|it| {
+        let name = it.split_once('\t')?.0;
+        Some((format!("rust-graded@{name}"), "sites.tsv"))
+    });
+    frozen.chain(graded).collect()
+}
+
+fn judge(case: &Path, name: &str, wrong_max: usize, group: &mut Group) {
+    let graded = std::fs::read_to_string(case.join("sites.tsv")).ok();
+    let begun = Instant::now();
+    let mut sources = Vec::new();
+    let root = case.join("sources");
+    group.n_lines += files(&root, &root, &mut sources);
+    let edges = ours(&sources);
+    group.took += begun.elapsed().as_secs_f64();
+    let truth = truth(&case.join("truth.tsv"));
+    if wrong_max > 0 {
+        println!("{name}");
+    }
+    let firsts = first_of_name(&sources);
+    let (found, first) = match &graded {
+        Some(graded) => {
+            let graded = sites(graded);
+            let symbols = sources.iter().flat_map(|source| {
+                let all = source.facts.symbols.iter();
+                all.map(|it| ((source.path.clone(), it.line), it.name.as_str()))
+            });
+            let names = symbols.collect();
+            (
+                score_sites(&graded, &edges, &names, wrong_max),
+                score_sites(&graded, &firsts, &names, 0),
+            )
+        }
+        None => (
+            score(&truth, &edges, name, wrong_max),
+            score(&truth, &firsts, name, 0),
+        ),
+    };
+    group.ours.add(found);
+    group.first.add(first);
+    group.n_files += sources.len();
+    let symbols = sources.iter().map(|it| it.facts.symbols.len());
+    group.n_symbols += symbols.sum::<usize>();
+}
+
+/// Prints what each language must reach and reaches; says how many are below.
+fn judge_bars(groups: &BTreeMap<String, Group>) -> usize {
+    let mut n_below = 0;
+    for bar in BARS {
+        let mut score = Score::default();
+        let judged = bar.groups.iter().filter_map(|it| groups.get(*it));
+        judged.for_each(|it| score.add(it.ours));
+        // Which cases are missing was said before.
+        if score.truth == 0 {
+            println!("bar: {:<10} not judged", bar.language);
+            continue;
+        }
+        let is_met = score.precision() >= bar.precision_min && score.recall() >= bar.recall_min;
+        n_below += usize::from(!is_met);
+        println!(
+            "bar: {:<10} precision {:.3} of at least {:.2}, recall {:.3} of at least {:.2}: {}",
+            bar.language,
+            score.precision(),
+            bar.precision_min,
+            score.recall(),
+            bar.recall_min,
+            if is_met { "met" } else { "NOT MET" },
+        );
+    }
+    n_below
+}
+
+fn main() -> ExitCode {
+    let asked = match Asked::parse(std::env::args().skip(1)) {
+        Ok(asked) => asked,
+        Err(why) => {
+            println!("{why}");
+            return ExitCode::from(2);
+        }
+    };
+    let dir = Path::new(&asked.dir);
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    let mut missing: Vec<String> = Vec::new();
+    for (name, judged_by) in expected_cases() {
+        if !name.starts_with(&asked.only) {
+            continue;
+        }
+        let case = dir.join(&name);
+        if !case.join(judged_by).exists() || !case.join("sources").is_dir() {
+            missing.push(name);
             continue;
         }
         let group = name.split('@').next().unwrap_or_default().to_owned();
-        let begun = Instant::now();
-        let mut sources = Vec::new();
-        let root = case.join("sources");
-        files(&root, &root, &mut sources);
-        let edges = ours(&sources);
-        let took = begun.elapsed().as_secs_f64();
-        let truth = truth(&case.join("truth.tsv"));
-        if wrong_max > 0 {
-            println!("{name}");
-        }
-        let firsts = first_of_name(&sources);
-        let (found, first) = match &graded {
-            Some(graded) => {
-                let graded = sites(graded);
-                let symbols = sources.iter().flat_map(|source| {
-                    let all = source.facts.symbols.iter();
-                    all.map(|it| ((source.path.clone(), it.line), it.name.as_str()))
-                });
-                let names = symbols.collect();
-                (
-                    score_sites(&graded, &edges, &names, wrong_max),
-                    score_sites(&graded, &firsts, &names, 0),
-                )
-            }
-            None => (
-                score(&truth, &edges, &name, wrong_max),
-                score(&truth, &firsts, &name, 0),
-            ),
-        };
-        let entry = groups.entry(group).or_default();
-        entry.0.add(found);
-        entry.1.add(first);
-        entry.2 += sources.len();
-        entry.3 += sources
-            .iter()
-            .map(|it| it.facts.symbols.len())
-            .sum::<usize>();
-        entry.4 += took;
+        let group = groups.entry(group).or_default();
+        judge(&case, &name, asked.wrong_max, group);
     }
-    for (name, (ours, first, n_files, n_symbols, took)) in &groups {
-        ours.print(name, "ours");
-        first.print(name, "first of that name");
-        println!("{name:<16} {n_files} files, {n_symbols} symbols, {took:.2} s");
+    for (name, it) in &groups {
+        it.ours.print(name, "ours");
+        it.first.print(name, "first of that name");
+        println!(
+            "{name:<16} {} files, {} lines, {} symbols, {:.2} s",
+            it.n_files, it.n_lines, it.n_symbols, it.took
+        );
     }
+    if !missing.is_empty() {
+        println!(
+            "{} cases are missing: {}",
+            missing.len(),
+            missing.join(", ")
+        );
+    }
+    let n_below = judge_bars(&groups);
+    if !missing.is_empty() && !asked.allow_missing {
+        println!(
+            "fetch them with `testing/code/fetch {}`, or judge the rest with `--allow-missing`",
+            asked.dir
+        );
+        return ExitCode::FAILURE;
+    }
+    if groups.is_empty() || n_below > 0 {
+        println!("{n_below} languages are below their bars");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }

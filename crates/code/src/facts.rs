@@ -73,7 +73,7 @@ impl SymbolKind {
 /// Who may use a symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Visibility {
-    /// Everybody.
+    /// All code.
     #[default]
     Public,
     /// Its package, crate or subclasses.
@@ -213,7 +213,7 @@ pub struct Import {
     pub name: Option<String>,
     /// What it is called here; empty if nothing is.
     pub alias: String,
-    /// Where.
+    /// The line that it stands on, from 1.
     pub line: u32,
     /// The module or function that it holds in.
     pub scope: Option<u32>,
@@ -226,7 +226,7 @@ pub struct Import {
 pub struct Call {
     /// The innermost symbol that it stands in; none for code of the file itself.
     pub scope: Option<u32>,
-    /// Where.
+    /// The line that it stands on, from 1.
     pub line: u32,
     /// What is called.
     pub callee: Expr,
@@ -247,7 +247,7 @@ pub struct Binding {
     pub scope: Option<u32>,
     /// Whether it is a field of a type.
     pub is_field: bool,
-    /// Where.
+    /// The line that it stands on, from 1.
     pub line: u32,
     /// The last line of the statement: up to there its value is read, in which the name is still what it was.
     pub line_end: u32,
@@ -293,7 +293,7 @@ impl Expr {
 pub struct Use {
     /// The symbol that names it.
     pub scope: Option<u32>,
-    /// Where.
+    /// The line that it stands on, from 1.
     pub line: u32,
     /// What is named: parts joined by `.`.
     pub name: String,
@@ -308,7 +308,7 @@ pub struct Impl {
     pub base: Type,
     /// The module that it stands in.
     pub scope: Option<u32>,
-    /// Where.
+    /// The line that it stands on, from 1.
     pub line: u32,
 }
 

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Changes whenever the facts of a text become others: those that were kept are made again.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Larger texts are not read for symbols.
 pub const TEXT_BYTES_MAX: usize = 2 << 20;

@@ -223,7 +223,8 @@ impl<'a> Walk<'a> {
             .filter(|it| !it.is_control())
             .take(SIGNATURE_CHARS_MAX)
             .collect();
-        out.trim_end_matches(['{', ':', '=', ' ', ';']).to_owned()
+        out.trim_end_matches(['{', ':', '=', ' ', ';', ','])
+            .to_owned()
     }
 
     pub(crate) fn call(&mut self, node: Node<'_>, callee: Expr, n_args: Option<u32>) {

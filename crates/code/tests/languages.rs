@@ -401,6 +401,62 @@ fn a_symbol_has_its_head_its_lines_and_what_is_said_of_it() {
 }
 
 #[test]
+fn a_test_that_is_a_call_tests_what_it_calls() {
+    let files = [
+        (
+            "src/add.ts",
+            "export function add(a: number) { return a }\n",
+        ),
+        (
+            "src/add.test.ts",
+            "import { add } from './add'\ndescribe('sums', () => {\n  it('adds', () => { add(1) })\n  test.skip('add', () => { add(2) })\n})\n",
+        ),
+    ];
+    assert_eq!(
+        told(&files, Relation::Tests),
+        ["it adds -> add import", "test add -> add import"]
+    );
+    let files = [
+        ("lib/sum.rb", "class Sum\n  def add(a)\n    a\n  end\nend\n"),
+        (
+            "spec/sum_spec.rb",
+            "require_relative '../lib/sum'\nRSpec.describe Sum do\n  it 'adds' do\n    Sum.new.add(1)\n  end\nend\n",
+        ),
+    ];
+    assert!(
+        told(&files, Relation::Tests).contains(&"it adds -> Sum.add type".to_owned()),
+        "{:?}",
+        told(&files, Relation::Tests)
+    );
+}
+
+#[test]
+fn a_method_of_an_unknown_value_is_meant_only_if_its_file_is_imported() {
+    let files = [
+        (
+            "shapes.py",
+            "class Shape:\n    def outline(self):\n        pass\n\ndef local(x):\n    x.outline()\n",
+        ),
+        (
+            "draw.py",
+            "import shapes\n\ndef draw(x):\n    x.outline()\n",
+        ),
+        ("other.py", "def other(x):\n    x.outline()\n"),
+    ];
+    assert_eq!(
+        told(&files, Relation::Calls),
+        ["draw -> Shape.outline import"]
+    );
+    assert_eq!(
+        told(&files, Relation::MayCall),
+        [
+            "local -> Shape.outline name-only",
+            "other -> Shape.outline name-only"
+        ]
+    );
+}
+
+#[test]
 fn a_name_that_two_functions_have_leads_to_none_by_itself() {
     let files = [
         ("a.py", "class A:\n    def go(self): pass\n"),

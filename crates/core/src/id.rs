@@ -141,6 +141,22 @@ impl Did {
         bytes.strip_prefix(&ED25519_PUB)?.try_into().ok()
     }
 
+    /// The same key under another method: what is signed and stored has the method `key`, and what is shown has
+    /// the one that the operator set.
+    #[must_use]
+    pub fn with_method(&self, method: &str) -> Self {
+        match self.public_key() {
+            Some(key) => Self::of_key_with_method(method, &key),
+            None => self.clone(),
+        }
+    }
+
+    /// The identifier as it is signed and stored, whatever method it was given with.
+    #[must_use]
+    pub fn as_signed(&self) -> Self {
+        self.with_method("key")
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -204,7 +220,11 @@ mod tests {
         let did = Did::of_key(&key);
         assert!(did.as_str().starts_with("did:key:z6Mk"), "{did}");
         assert_eq!(did.public_key(), Some(key));
-        assert_eq!(Did::of_key_with_method("exo", &key).public_key(), Some(key));
+        let shown = did.with_method("exo");
+        assert!(shown.as_str().starts_with("did:exo:z6Mk"), "{shown}");
+        assert_eq!(shown.public_key(), Some(key));
+        assert_eq!(shown.as_signed(), did);
+        assert_eq!(did.as_signed(), did);
         for bad in ["", "did:key:", "did:key:zzzz", "did:web:example.com"] {
             assert!(bad.parse::<Did>().is_err(), "{bad}");
         }

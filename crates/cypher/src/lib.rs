@@ -94,6 +94,21 @@ impl Statement {
         })
     }
 
+    /// The names in the query that nothing in a graph has, without running it.
+    ///
+    /// # Errors
+    ///
+    /// The query has no meaning (see [`Phase::Compile`]).
+    pub fn unknown(
+        &self,
+        graph: &dyn Graph,
+        procedures: &dyn Procedures,
+        parameters: &BTreeMap<String, Value>,
+    ) -> Result<Vec<Unknown>> {
+        let compiled = compile::compile(&self.text, &self.query, graph, procedures, parameters)?;
+        Ok(compiled.unknown)
+    }
+
     /// Plans and runs the query.
     ///
     /// # Errors

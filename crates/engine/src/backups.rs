@@ -81,7 +81,7 @@ pub struct BackupView {
     pub retention_days: u32,
     /// The full backup that holds the other files.
     pub based_on: Option<String>,
-    /// Remarks.
+    /// What a person should know about it.
     pub remarks: Vec<String>,
 }
 
@@ -339,7 +339,7 @@ impl Engine {
     ) -> Result<Vec<Spooled>> {
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.omi.finish_context_writes(space, dir))?;
+            .with_wait_limit(caller.waited, || self.omi.finish_context_writes(space, dir))?;
         let lock = self
             .kernel
             .lock_file(&self.kernel.omi().file(now::FILE, 0), LOCK_WAIT)?;

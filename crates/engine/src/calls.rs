@@ -14,11 +14,11 @@ use std::io::{BufRead, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Calls.
+/// Running a call.
 impl Engine {
-    /// Runs a call: see [`kenning_kernel::Kernel::patiently`].
-    pub fn patiently<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
-        self.kernel.patiently(waited, work)
+    /// Runs a call: see [`kenning_kernel::Kernel::with_wait_limit`].
+    pub fn with_wait_limit<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
+        self.kernel.with_wait_limit(waited, work)
     }
 
     /// Checks that the caller may change things, and that this process may write.
@@ -40,7 +40,7 @@ impl Engine {
     }
 }
 
-/// Tokens.
+/// Access tokens.
 impl Engine {
     /// Makes a token and returns it. This is the only time that it can be seen.
     pub fn create_token(&self, caller: &Caller, new: NewToken) -> Result<String> {
@@ -78,6 +78,16 @@ impl Engine {
     /// The key that signs here.
     pub fn did(&self) -> &Did {
         self.kernel.log().signer().did()
+    }
+
+    /// An identifier by the method that is shown (`KENNING_DID_METHOD`).
+    pub fn show_did(&self, did: &Did) -> Result<Did> {
+        self.kernel.show_did(did)
+    }
+
+    /// A peer as other programs see it.
+    pub fn peer_json(&self, peer: &Peer) -> Result<Value> {
+        self.kernel.peer_json(peer)
     }
 
     /// Calls `wake` after appends that the store is notified of, and returns how often to check for
@@ -235,7 +245,7 @@ impl Engine {
     }
 }
 
-/// Agents.
+/// Keys of agents.
 impl Engine {
     /// Makes a key for an agent.
     pub fn create_agent_key(&self, caller: &Caller, name: &str) -> Result<AgentView> {

@@ -8,7 +8,7 @@
 //! | lock files | whoever held the lock; those of killed processes, this | at once; every six hours |
 //! | files of killed writes | this | a day after they were written to, unless an intent names them |
 //! | indexes, documents and names in memory | the next space that is asked for | above 32 spaces |
-//! | SQLite's write-ahead log | SQLite, after the next checkpoint | above 32 MiB, once nobody reads |
+//! | SQLite's write-ahead log | SQLite, after the next checkpoint | above 32 MiB, once nobody reads what was there before; long reads have a copy (`Store::read_long`) |
 //! | events of reads | nobody: the log is for ever | `events.reads` says which there are |
 
 use crate::Engine;
@@ -31,6 +31,8 @@ const ENTRIES_MAX: usize = 200_000;
 /// At most this many lock files are looked at in one pass.
 const LOCKS_MAX: usize = 10_000;
 const LOCKS: &str = "locks";
+/// SQLite cuts its write-ahead log to this size; one that is larger is being kept by a read.
+const LOG_BYTES_MAX: u64 = 32 << 20;
 
 /// What was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,7 +121,25 @@ impl Engine {
             n_grants += grants;
             n_pages += pages;
         }
+        let log_bytes = self.kernel.log().store().log_bytes();
+        if let Some(bytes) = log_bytes.filter(|it| *it > LOG_BYTES_MAX) {
+            found.warnings.push(format!(
+                "the write-ahead log has {}: a read that does not end keeps it; look for a process that uses \
+                 this data directory and hangs, and end it",
+                mebibytes(bytes)
+            ));
+        }
         let mut see = |name: &str, text: String| found.seen.push((name.to_owned(), text));
+        if let Some(bytes) = log_bytes {
+            see(
+                "write-ahead log",
+                format!(
+                    "{}; it is cut to {} once nobody reads what was there before",
+                    mebibytes(bytes),
+                    mebibytes(LOG_BYTES_MAX)
+                ),
+            );
+        }
         see(
             "run grants",
             format!(
@@ -177,6 +197,10 @@ impl Engine {
         see("reads", reads);
         Ok(())
     }
+}
+
+fn mebibytes(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 /// Removes the lock files that nobody holds, and returns how many.

@@ -9,7 +9,6 @@ mod backups;
 mod calls;
 mod cleanup;
 mod sensors;
-mod workflows;
 
 pub use backups::{
     BackupKind, BackupList, BackupView, RestoreOptions, RestoreTo, RestoredBackup, VerifiedBackup,
@@ -19,21 +18,21 @@ pub use kenning_audit::{CheckpointLabel, on_behalf_of};
 pub use kenning_kernel::worker;
 pub use kenning_kernel::{
     ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView, Choice,
-    DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, Imported,
-    KeptCheckpoints, LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent, NOTE_BYTES_MAX,
-    NewPeer, NewToken, OpenConflict, PEER_MESSAGE_BYTES_MAX, Page, Peer, PeerAnswer, PeerMessage,
-    PeerPolicy, PeerSync, PeerView, Principal, ProcessMemory, Progress, Proof, Reindexed, Restored,
-    Scope, SyncStatus, TokenView, Transferred, Verified, Waited, check_export, check_proof,
-    local_token, parse_end, parse_moment, parse_public_key, read_back, timestamp,
+    DEADLINE_DEFAULT, Doctor, Done, EmbeddingStatus, Environment, EventView, ExchangeView,
+    Imported, KeptCheckpoints, LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent,
+    NOTE_BYTES_MAX, NewPeer, NewToken, OpenConflict, PEER_MESSAGE_BYTES_MAX, Page, Peer,
+    PeerAnswer, PeerMessage, PeerPolicy, PeerSync, PeerView, Principal, ProcessMemory, Progress,
+    Proof, Reindexed, Restored, Scope, SyncStatus, TokenView, Transferred, Verified, Waited,
+    check_export, check_proof, local_token, parse_end, parse_moment, parse_public_key, read_back,
+    timestamp,
 };
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;
 pub use sensors::{SENSORS_LOOK, Sensors};
-pub use workflows::{Hands, INACTIVITY_MS, Nature, WorkflowKind, WorkflowService};
 pub use {
     kenning_agents as agents, kenning_kami as kami, kenning_kg as kg, kenning_kiwi as kiwi,
     kenning_koi as koi, kenning_llm as llm, kenning_omi as omi, kenning_query as query,
-    kenning_runs as runs, kenning_workflow as workflow,
+    kenning_runs as runs, kenning_workflow as workflow, kenning_workflow_steps as workflow_steps,
 };
 
 use agents::Agents;
@@ -53,6 +52,7 @@ use query::Queries;
 use runs::Runs;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use workflow_steps::Workflows;
 
 /// What a process needs to open the engine.
 pub struct Options {
@@ -167,6 +167,7 @@ pub struct Engine {
     koi: Arc<Koi>,
     queries: Queries,
     runs: Arc<Runs>,
+    workflows: Workflows,
     agents: Arc<Agents>,
 }
 
@@ -191,8 +192,11 @@ impl Engine {
         kg.ask_for_entities(who);
         let queries = Queries::new(Arc::clone(&kernel));
         let runs = Arc::new(Runs::new(Arc::clone(&kernel)));
+        let (documents, steps) = (Arc::clone(&kg), Arc::clone(&runs));
+        let workflows = Workflows::new(Arc::clone(&kernel), documents, steps);
         let (documents, sources) = (Arc::clone(&kg), Arc::clone(&koi));
-        let agents = Arc::new(Agents::new(Arc::clone(&kernel), documents, sources));
+        let agents = Agents::new(Arc::clone(&kernel), documents, sources, Arc::clone(&runs));
+        let agents = Arc::new(agents);
         let engine = Self {
             kernel,
             kami,
@@ -202,6 +206,7 @@ impl Engine {
             koi,
             queries,
             runs,
+            workflows,
             agents,
         };
         engine.finish_writes()?;
@@ -261,6 +266,11 @@ impl Engine {
         &self.runs
     }
 
+    /// Workflows: starting one and doing its steps.
+    pub fn workflows(&self) -> &Workflows {
+        &self.workflows
+    }
+
     /// Agents, and what they reported.
     pub fn agent_tasks(&self) -> &Arc<Agents> {
         &self.agents
@@ -286,7 +296,9 @@ impl Engine {
             .push(("store".to_owned(), self.kernel.log().store().describe()));
         found.seen.push((
             "author".to_owned(),
-            self.kernel.log().signer().did().to_string(),
+            self.kernel
+                .show_did(self.kernel.log().signer().did())?
+                .to_string(),
         ));
         for fault in self.kernel.log().store().check()? {
             found.faults.push(format!("store: {fault}"));
@@ -345,7 +357,7 @@ impl Engine {
             since: since.and_then(|it| it.of(space)),
             ..Verify::of(space).by(self.kernel.log().signer().did())
         };
-        let report = self.kernel.log().read(space, |tx| {
+        let report = self.kernel.log().read_long(space, |tx| {
             let mut report = kenning_audit::verify(tx, &asked, progress)?;
             report.faults.extend(koi::faults_of_statements(tx)?);
             report.faults.extend(files::faults_of_intents(tx)?);

@@ -113,8 +113,11 @@ impl<'a> Extractor<'a> {
     pub fn new(ontology: &'a Ontology, known: &[KnownName<'a>]) -> Self {
         Self {
             ontology,
-            mentions: Mentions::new(known.iter().map(|it| (it.id, it.name))),
-            kinds: known.iter().map(|it| (it.id, it.kind)).collect(),
+            mentions: Mentions::new(known.iter().map(|entity| (entity.id, entity.name))),
+            kinds: known
+                .iter()
+                .map(|entity| (entity.id, entity.kind))
+                .collect(),
         }
     }
 

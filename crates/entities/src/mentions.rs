@@ -73,10 +73,10 @@ impl Mentions {
     pub fn find(&self, text: &str) -> Vec<Mention> {
         let words = words(text);
         let found = self.0.find(words.iter().map(|it| it.folded.as_str()));
-        let mentions = found.into_iter().map(|it| {
-            let (first, last) = (&words[it.words.start], &words[it.words.end - 1]);
+        let mentions = found.into_iter().map(|phrase| {
+            let (first, last) = (&words[phrase.words.start], &words[phrase.words.end - 1]);
             Mention {
-                ids: it.ids.to_vec(),
+                ids: phrase.ids.to_vec(),
                 range: first.range.start..last.range.end,
             }
         });

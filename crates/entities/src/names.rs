@@ -47,7 +47,7 @@ pub fn alias_key(alias: &str) -> String {
     let link = alias
         .strip_prefix("[[")
         .and_then(|it| it.strip_suffix("]]"));
-    let target = link.map_or(alias, |it| it.split('|').next().unwrap_or(it));
+    let target = link.map_or(alias, |link| link.split('|').next().unwrap_or(link));
     let name = target.rsplit('/').next().unwrap_or(target);
     composed(name).to_lowercase().trim().to_owned()
 }

@@ -335,10 +335,10 @@ impl Asked<'_> {
             return Ok(Vec::new());
         }
         let found = self.known.in_company(context)?;
-        let scored = found.into_iter().filter_map(|it| {
-            let confidence = self.in_company(&it)?;
+        let scored = found.into_iter().filter_map(|candidate| {
+            let confidence = self.in_company(&candidate)?;
             Some(Hit {
-                entity: it.entity,
+                entity: candidate.entity,
                 confidence,
                 tier: Tier::Contextual,
                 because: Because::Company,

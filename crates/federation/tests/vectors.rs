@@ -1,5 +1,12 @@
 //! Against what the reference implementation signed and hashed.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
 use kenning_federation::envelope::{handover, seal};
 use kenning_federation::manifest::hash_of;
 use kenning_federation::{

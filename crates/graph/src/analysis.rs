@@ -84,7 +84,7 @@ impl Graph {
         });
         let out = Neighbors::of(n, &edges);
         let mut turned: Vec<_> = edges.iter().map(|edge| (edge.1, edge.0, edge.2)).collect();
-        turned.sort_by_key(|it| (it.0, it.1));
+        turned.sort_by_key(|edge| (edge.0, edge.1));
         let into = Neighbors::of(n, &turned);
         Self { out, into }
     }
@@ -208,7 +208,11 @@ impl Graph {
                 .collect();
             let sum: f64 = next.iter().sum();
             next.iter_mut().for_each(|it| *it /= sum);
-            let change: f64 = next.iter().zip(&ranks).map(|it| (it.0 - it.1).abs()).sum();
+            let change: f64 = next
+                .iter()
+                .zip(&ranks)
+                .map(|pair| (pair.0 - pair.1).abs())
+                .sum();
             ranks = next;
             if change < SETTLED {
                 break;

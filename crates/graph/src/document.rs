@@ -1,7 +1,7 @@
 //! What one Markdown text says.
 
 use crate::anchors::{anchors, leads_to_anchor};
-use crate::{DocType, Relation, Status};
+use crate::{DocType, Fault, Link, Status};
 use crate::{body, fields, frontmatter, tags::Tags};
 use serde_json::{Map, Value};
 
@@ -42,49 +42,6 @@ pub struct Document {
     pub anchors: Vec<String>,
     /// Words of the content.
     pub word_count: u64,
-}
-
-/// Something wrong in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// From 1.
-    pub line: u32,
-    /// What is wrong, and the remedy.
-    pub message: String,
-}
-
-impl Fault {
-    /// How a message begins that is about malformed frontmatter.
-    pub const FRONTMATTER: &'static str = "the frontmatter";
-
-    /// How a message begins that is about an unknown `type:`.
-    pub const TYPE: &'static str = "`type: ";
-
-    /// How a message begins that is about an unknown `status:`.
-    pub const STATUS: &'static str = "`status: ";
-
-    pub(crate) const fn new(line: u32, message: String) -> Self {
-        Self { line, message }
-    }
-}
-
-/// A link to a document that may or may not exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// A name or a path, without what follows `#`; empty only in [`Document::lost`].
-    pub target: String,
-    /// A heading, or a block that begins with `^`.
-    pub fragment: Option<String>,
-    /// What the reader sees.
-    pub text: String,
-    /// How the two documents are related.
-    pub relation: Relation,
-    /// Whether the target is a name; otherwise it is a path from the file.
-    pub is_wiki: bool,
-    /// The words around it, in one line of at most 200 characters.
-    pub context: String,
-    /// From 1, in the whole text.
-    pub line: u32,
 }
 
 /// Reads a Markdown text. This never fails: what is wrong is listed in its faults.

@@ -69,9 +69,9 @@ impl Picture {
     fn joined(&self) -> Vec<(usize, usize, &PictureEdge)> {
         let places = self.nodes.iter().enumerate();
         let places: HashMap<&str, usize> = places.map(|(at, it)| (&*it.id, at)).collect();
-        let joined = self.edges.iter().filter_map(|it| {
-            let (from, to) = (places.get(&*it.source)?, places.get(&*it.target)?);
-            Some((*from, *to, it))
+        let joined = self.edges.iter().filter_map(|edge| {
+            let (from, to) = (places.get(&*edge.source)?, places.get(&*edge.target)?);
+            Some((*from, *to, edge))
         });
         joined.collect()
     }

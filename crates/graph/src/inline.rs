@@ -73,7 +73,7 @@ fn field(text: &str, run_start: usize, at: usize) -> Option<(&str, String)> {
     let before = &text[run_start.max(line_start)..at];
     let bracket = before
         .rfind(['[', '(', ']', ')'])
-        .map(|it| (it, before.as_bytes()[it]));
+        .map(|at| (at, before.as_bytes()[at]));
     let (key, value) = match bracket {
         Some((open, b'[')) => (&before[open + 1..], enclosed(rest, '[', ']')?),
         Some((open, b'(')) => (&before[open + 1..], enclosed(rest, '(', ')')?),

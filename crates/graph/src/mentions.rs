@@ -96,9 +96,9 @@ impl Mentions {
 
     fn matches(&self, words: &[Word]) -> Vec<(Range<usize>, &[u32])> {
         let found = self.0.find(words.iter().map(|it| it.folded.as_str()));
-        let with_place = found.into_iter().map(|it| {
-            let (first, last) = (&words[it.words.start], &words[it.words.end - 1]);
-            (first.range.start..last.range.end, it.ids)
+        let with_place = found.into_iter().map(|phrase| {
+            let (first, last) = (&words[phrase.words.start], &words[phrase.words.end - 1]);
+            (first.range.start..last.range.end, phrase.ids)
         });
         with_place.collect()
     }

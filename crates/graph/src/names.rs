@@ -7,6 +7,8 @@
 //! A path is not a name: `./page.md`, `../page.md` and `/page.md` mean the file at that place and
 //! never a file of that name elsewhere. Only a bare name is searched for.
 
+mod places;
+
 mod files;
 mod nearest;
 mod stems;
@@ -19,10 +21,10 @@ use crate::paths::is_generic;
 use crate::target::{is_markdown, without_extension};
 use kenning_text::fold;
 use nearest::Nearest;
+use places::{composed, ends_with_path, folder_of, is_rooted, joined, n_shared_folders, places};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use unicode_normalization::UnicodeNormalization;
 
 /// The names of a document.
 #[derive(Clone, Copy, Debug)]
@@ -185,9 +187,9 @@ impl Names {
         let Some(place) = found else { return };
         let at = same_path.remove(place);
         let whole = composed(named.path);
-        let others = same_path.iter().filter_map(|it| {
-            let entry = self.entries.get(*it as usize)?;
-            (composed(&entry.path) == whole).then_some((&entry.path, *it))
+        let others = same_path.iter().filter_map(|number| {
+            let entry = self.entries.get(*number as usize)?;
+            (composed(&entry.path) == whole).then_some((&entry.path, *number))
         });
         let heir = others.max().map(|it| it.1);
         if same_path.is_empty() {
@@ -231,7 +233,7 @@ impl Names {
             // If several names are the same when folded, the best counts, and it came first.
             if known
                 .last()
-                .is_none_or(|it| it.0 != at || it.1 == Kind::Folder)
+                .is_none_or(|last| last.0 != at || last.1 == Kind::Folder)
             {
                 known.push((at, kind));
             }
@@ -326,7 +328,7 @@ impl Names {
         let of_folder = self.of_folder.get(&*whole).into_iter().flatten();
         let first = of_folder.min_by_key(|at| {
             let path = self.entries.get(**at as usize).map(|it| &*it.path);
-            let file = path.map(|it| it.rsplit('/').next().unwrap_or(it).to_lowercase());
+            let file = path.map(|path| path.rsplit('/').next().unwrap_or(path).to_lowercase());
             // An `index.md` stands for its folder before a `README.md`.
             (file, path)
         });
@@ -536,69 +538,4 @@ impl Entry {
             None
         }
     }
-}
-
-/// Whether a path ends with this one, at the boundary of a folder.
-fn ends_with_path(path: &str, end: &str) -> bool {
-    let before = path.strip_suffix(end);
-    before.is_some_and(|it| it.is_empty() || it.ends_with('/'))
-}
-
-/// A path from a folder, or nothing if it leads above the root.
-fn joined(base: &str, path: &str) -> Option<String> {
-    let mut out: Vec<&str> = Vec::new();
-    for segment in base.split('/').chain(path.split('/')) {
-        match segment {
-            "" | "." => {}
-            ".." => {
-                out.pop()?;
-            }
-            it => out.push(it),
-        }
-    }
-    Some(out.join("/"))
-}
-
-/// The places where a target may be, the preferred first; `None` is above the root.
-fn places<'a>(
-    from: &Origin<'a>,
-    is_wiki: bool,
-    target: &'a str,
-) -> impl Iterator<Item = Option<String>> + use<'a> {
-    let folder = folder_of(from.path);
-    let bases: [Option<&str>; 2] = if target.starts_with('/') {
-        [Some(""), Some(from.docs_root).filter(|it| !it.is_empty())]
-    } else if (is_wiki || from.is_note) && !is_rooted(target) && !folder.is_empty() {
-        [Some(folder), Some("")]
-    } else {
-        [Some(folder), None]
-    };
-    let bases = bases.into_iter().flatten();
-    bases.map(move |base| joined(base, target))
-}
-
-fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |it| it.0)
-}
-
-/// Whether a path says where it starts.
-fn is_rooted(path: &str) -> bool {
-    path.starts_with(['/', '\\'])
-        || matches!(path, "." | "..")
-        || ["./", "../"].iter().any(|it| path.starts_with(it))
-}
-
-/// In composed Unicode form: file systems differ in this.
-fn composed(path: &str) -> String {
-    if path.is_ascii() {
-        return path.to_owned();
-    }
-    path.nfc().collect()
-}
-
-/// How many folders two paths begin with in common.
-fn n_shared_folders(a: &str, b: &str) -> usize {
-    let pairs = a.bytes().zip(b.bytes());
-    let same = pairs.take_while(|pair| pair.0 == pair.1);
-    same.filter(|it| it.0 == b'/').count()
 }

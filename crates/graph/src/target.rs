@@ -151,8 +151,9 @@ fn block_start(raw: &str) -> Option<usize> {
 /// Whether a wikilink is a URL: `Note: a title` is not.
 fn is_address(raw: &str) -> bool {
     raw.starts_with("//")
-        || scheme(raw)
-            .is_some_and(|it| raw[it.len() + 1..].starts_with("//") || is_one_of(it, BARE_SCHEMES))
+        || scheme(raw).is_some_and(|scheme| {
+            raw[scheme.len() + 1..].starts_with("//") || is_one_of(scheme, BARE_SCHEMES)
+        })
 }
 
 fn scheme(raw: &str) -> Option<&str> {

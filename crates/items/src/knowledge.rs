@@ -29,7 +29,7 @@ pub struct Knowledge {
     pub entry_type: String,
     /// The category that it declares, otherwise the folders above it.
     pub category: String,
-    /// Tags.
+    /// Words to find it by.
     pub tags: Vec<String>,
     /// Its version; 1.0.0 if it declares none.
     pub version: String,

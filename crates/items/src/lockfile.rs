@@ -123,7 +123,7 @@ impl Lockfile {
             })
         };
         let root = self.resolved_chain.first().map(
-            |it| json!({"tool_id": it.tool_id, "version": it.version, "integrity": it.integrity}),
+            |root| json!({"tool_id": root.tool_id, "version": root.version, "integrity": root.integrity}),
         );
         let registry = self.registry.as_ref();
         json!({

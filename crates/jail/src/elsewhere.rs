@@ -20,7 +20,7 @@ pub fn check() -> Result<Strength> {
     )
 }
 
-/// Refuses.
+/// Refuses: there is no jail on this operating system.
 pub fn run(_: &Launcher, _: &Spec, _: &Arc<AtomicBool>) -> Result<Outcome> {
     check().and_then(|_| {
         Err(Error::denied(
@@ -29,7 +29,7 @@ pub fn run(_: &Launcher, _: &Spec, _: &Arc<AtomicBool>) -> Result<Outcome> {
     })
 }
 
-/// Refuses.
+/// Refuses: there is no jail on this operating system.
 pub fn spawn(_: &Launcher, _: &Spec) -> Result<Peer> {
     check().and_then(|_| {
         Err(Error::denied(

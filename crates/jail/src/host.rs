@@ -1,6 +1,6 @@
 //! The side that asks.
 
-use crate::wire::{self, Order, Report};
+use crate::wire::{self, CONFINE, Order, Report, SUPERVISE};
 use crate::{Exit, Launcher, Net, Outcome, Spec, Strength, Usage, confine, files, supervise};
 use kenning_core::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -13,9 +13,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-const SUPERVISE: [&str; 2] = ["__jail", "supervise"];
-pub(crate) const CONFINE: [&str; 2] = ["__jail", "confine"];
 
 /// Between two looks at whether the caller took it back.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

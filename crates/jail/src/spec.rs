@@ -137,13 +137,6 @@ impl Spec {
         }
     }
 
-    /// Adds what programs of this system need to start: see [`system_paths`](crate::system_paths).
-    pub fn allow_system(&mut self) {
-        let system = crate::system_paths(&self.net);
-        self.read.extend(system.read);
-        self.exec.extend(system.exec);
-    }
-
     /// Checks that do not depend on the machine.
     pub(crate) fn validate(&self) -> Result<()> {
         let paths = [("program", &self.program), ("cwd", &self.cwd)]

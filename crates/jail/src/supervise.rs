@@ -116,7 +116,7 @@ impl Tree {
     fn start(&mut self, order: &Order, stdin: OwnedFd) -> Result<()> {
         let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
         let child = Command::new("/proc/self/exe")
-            .args(crate::host::CONFINE)
+            .args(wire::CONFINE)
             .env_clear()
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()

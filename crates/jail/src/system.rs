@@ -1,6 +1,6 @@
 //! What programs of this system need to start at all.
 
-use crate::Net;
+use crate::{Net, Spec};
 use std::path::PathBuf;
 
 /// Paths that belong to the system and hold no user's data.
@@ -66,4 +66,13 @@ pub fn system_paths(net: &Net) -> SystemPaths {
 
 fn existing<'a>(paths: impl Iterator<Item = &'a &'a str>) -> Vec<PathBuf> {
     paths.map(PathBuf::from).filter(|it| it.exists()).collect()
+}
+
+impl Spec {
+    /// Adds what programs of this system need to start: see [`system_paths`].
+    pub fn allow_system(&mut self) {
+        let system = system_paths(&self.net);
+        self.read.extend(system.read);
+        self.exec.extend(system.exec);
+    }
 }

@@ -19,6 +19,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
+/// The arguments that make a process the supervisor …
+pub(crate) const SUPERVISE: [&str; 2] = ["__jail", "supervise"];
+/// … and those that make it the confined process.
+pub(crate) const CONFINE: [&str; 2] = ["__jail", "confine"];
+
 /// A specification on its way. Paths are plain bytes here, because not all of them are UTF-8.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Order {

@@ -10,7 +10,27 @@ use serde_json::json;
 ///
 /// A sentence that names what is missing or of another type, ready to be returned by the handler.
 pub fn parse_input<T: DeserializeOwned>(input: &str) -> Result<T, String> {
-    serde_json::from_str(input).map_err(|err| format!("invalid input: {err}"))
+    serde_json::from_str(input).map_err(|err| format!("invalid input: {}", in_plain_words(&err)))
+}
+
+/// What is wrong, with numbers called as somebody knows them who knows JSON and not Rust.
+fn in_plain_words(error: &serde_json::Error) -> String {
+    const UNSIGNED: [&str; 6] = ["u8", "u16", "u32", "u64", "u128", "usize"];
+    const SIGNED: [&str; 6] = ["i8", "i16", "i32", "i64", "i128", "isize"];
+    const FLOATS: [&str; 2] = ["f32", "f64"];
+    let said = error.to_string();
+    let Some((before, rest)) = said.split_once("expected ") else {
+        return said;
+    };
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+    let (kind, behind) = rest.split_at(end.unwrap_or(rest.len()));
+    let plain = match kind {
+        _ if UNSIGNED.contains(&kind) => "a whole number from 0 on",
+        _ if SIGNED.contains(&kind) => "a whole number",
+        _ if FLOATS.contains(&kind) => "a number",
+        _ => return said,
+    };
+    format!("{before}expected {plain}{behind}")
 }
 
 /// The JSON text of an answer.
@@ -67,7 +87,10 @@ mod tests {
         for (input, named) in [
             (r#"{"url": "x"}"#, "missing field `count`"),
             (r#"{"url": 1, "count": 3}"#, "expected a string"),
-            (r#"{"url": "x", "count": -1}"#, "expected u32"),
+            (
+                r#"{"url": "x", "count": -1}"#,
+                "expected a whole number from 0 on at",
+            ),
             ("not json", "line 1 column 2"),
             ("", "EOF"),
         ] {

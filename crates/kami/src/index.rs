@@ -89,8 +89,9 @@ impl Kami {
             has(&all).then(|| u8::from(!has(&name)))
         };
         let found = found.into_values();
-        let mut ranked: Vec<(u8, FoundPackage)> =
-            found.filter_map(|it| Some((rank(&it)?, it))).collect();
+        let mut ranked: Vec<(u8, FoundPackage)> = found
+            .filter_map(|package| Some((rank(&package)?, package)))
+            .collect();
         // Within a rank the order of ids is kept.
         ranked.sort_by_key(|it| it.0);
         Ok(ranked.into_iter().map(|it| it.1).collect())

@@ -88,7 +88,7 @@ pub(super) fn require_clear(
                 continue;
             };
             let taken = stored.versions.values().flat_map(|it| names(other, it));
-            if let Some(name) = { taken }.find(|it| it == id || own.contains(it.as_str())) {
+            if let Some(name) = { taken }.find(|name| name == id || own.contains(name.as_str())) {
                 return Err(clash(id, &name, other));
             }
         }

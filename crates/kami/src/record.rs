@@ -297,7 +297,7 @@ pub struct ArgumentView {
 /// What a tool may access and use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// Hosts.
+    /// Hosts that it may reach.
     pub net: Vec<String>,
     /// `none`, `read-only` or `sandbox`.
     pub fs: String,

@@ -66,7 +66,7 @@ impl FoundTool {
 /// What a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolUsage {
-    /// Instructions.
+    /// The number of instructions.
     pub fuel: u64,
     /// Wall time, in microseconds.
     pub wall_us: u64,
@@ -94,7 +94,7 @@ pub struct FileRun {
     pub max_memory_mb: Option<u32>,
     /// Wall time.
     pub max_execution_ms: Option<u64>,
-    /// Instructions.
+    /// The number of instructions.
     pub max_fuel: Option<u64>,
 }
 
@@ -465,7 +465,7 @@ fn tool_run(
         usage: outcome.usage.into(),
         log: log
             .into_iter()
-            .map(|it| (level(it.level), it.message))
+            .map(|line| (level(line.level), line.message))
             .collect(),
         printed: (outcome.stdout, outcome.stderr),
     }

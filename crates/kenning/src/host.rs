@@ -8,6 +8,7 @@ use kenning_core::{Error, Result};
 use kenning_engine::kg::{GraphWatch, WatchOptions};
 use kenning_engine::koi::{FederationWorker, PageWatch, WatchPace};
 use kenning_engine::omi::{Pace, Webhooks};
+use kenning_engine::worker::Worker;
 use kenning_engine::{Engine, Options, Principal, SENSORS_LOOK, Sensors};
 use kenning_mcp::{Server, http, stdio};
 use kenning_rest::{Guard, Hosts, Limits};
@@ -60,6 +61,9 @@ impl Host for Program {
             .with_env_filter(filter)
             .with_writer(std::io::stderr)
             .with_ansi(false)
+            // Told on standard error too, and whoever reads that may have gone: a panic there would end the thread
+            // that had something to log, for instance the one that calls peers.
+            .log_internal_errors(false)
             .try_init();
         // Only a second start in one process could fail, and then the first one serves.
         drop(started);
@@ -123,7 +127,9 @@ impl Host for Program {
         let engine = board.engine().clone();
         // Nobody waits for it, and whoever starts next does what it did not.
         let cleaning = Arc::clone(&engine);
-        std::thread::spawn(move || drop(cleaning.clean_up()));
+        let _cleaning = Worker::start("clean-up", Arc::default(), move |_| {
+            drop(cleaning.clean_up());
+        });
         let peers = board.engine().start_peer_sync();
         let federation = FederationWorker::start(board.engine().koi());
         let pages = PageWatch::start(board.engine().koi(), WatchPace::default());

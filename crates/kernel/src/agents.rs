@@ -1,13 +1,14 @@
 //! Agents with keys of their own.
 //!
 //! An agent has a name and a key. What is written on its behalf carries its identifier beside the node's
-//! (`Tx::act_for`). Who calls with a token is the agent of the token's name; whoever started the process is
+//! (`kenning_audit::on_behalf_of`). Who calls with a token is the agent of the token's name; whoever started the process is
 //! the one that `KENNING_AGENT` names. With its key an agent can also countersign: checkpoints, and writes
 //! that wait for a second key.
 //!
 //! Names and identifiers are signed rows of the system's space; secrets are private files in the data
 //! directory.
 
+use crate::log_query::shown_did;
 use crate::tokens::system_space;
 use crate::{Bucket, Caller, CheckpointView, Kernel, Raw, Scope};
 use kenning_audit::{Signer, Tx};
@@ -28,7 +29,7 @@ const NAME_BYTES_MAX: usize = 64;
 pub struct AgentView {
     /// Its name.
     pub name: String,
-    /// Its key, as it is signed.
+    /// Its key.
     pub did: String,
     /// When the key was made, in milliseconds since 1970.
     pub created_ms: u64,
@@ -41,6 +42,12 @@ impl AgentView {
         json!({ "did": self.did, "created_ms": self.created_ms, "revoked_ms": self.revoked_ms })
             .to_string()
             .into_bytes()
+    }
+
+    /// As it is shown to people.
+    fn shown(self, method: &str) -> Self {
+        let did = shown_did(&self.did, method);
+        Self { did, ..self }
     }
 
     fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self> {
@@ -66,10 +73,11 @@ impl Kernel {
         if let Some(known) = self.find_agent(name)?
             && known.revoked_ms.is_none()
         {
-            return Err(
-                Error::conflict(format!("the agent `{name}` has a key: {}", known.did))
-                    .hint("revoke it first: `kenning agent-key revoke`"),
-            );
+            return Err(Error::conflict(format!(
+                "the agent `{name}` has a key: {}",
+                known.shown(&self.did_method()?).did
+            ))
+            .hint("revoke it first: `kenning agent-key revoke`"));
         }
         let signer = Signer::generate(self.log.random());
         let agent = AgentView {
@@ -82,7 +90,7 @@ impl Kernel {
         let secret = Hash(signer.secret()).to_string();
         folder.write_private(&file_of(name), secret.as_bytes())?;
         self.put_agent(caller, agent.clone(), "AgentKeyAdded")?;
-        Ok(agent)
+        Ok(agent.shown(&self.did_method()?))
     }
 
     /// Takes the key of an agent back: nothing more is written for it.
@@ -102,7 +110,7 @@ impl Kernel {
         if folder.exists(&file_of(name))? {
             folder.remove(&file_of(name))?;
         }
-        Ok(agent)
+        Ok(agent.shown(&self.did_method()?))
     }
 
     fn put_agent(&self, caller: &Caller, agent: AgentView, event: &'static str) -> Result<()> {
@@ -111,18 +119,19 @@ impl Kernel {
             let data = json!({ "name": agent.name, "did": agent.did });
             tx.record(event, data).map(drop)
         };
-        self.patiently(caller.waited, || self.log.write(&system_space(), write))
+        self.with_wait_limit(caller.waited, || self.log.write(&system_space(), write))
     }
 
     /// The agents that have keys, and those that had.
     pub fn agents(&self, caller: &Caller) -> Result<Vec<AgentView>> {
         caller.principal.require(Scope::Read)?;
+        let method = self.did_method()?;
         let read = |tx: &dyn ReadTx| {
             let rows = BUCKET.list(tx)?.into_iter();
-            rows.map(|(name, row)| AgentView::from_bytes(&name, &row.0))
+            rows.map(|(name, row)| Ok(AgentView::from_bytes(&name, &row.0)?.shown(&method)))
                 .collect()
         };
-        self.patiently(caller.waited, || self.log.read(&system_space(), read))
+        self.with_wait_limit(caller.waited, || self.log.read(&system_space(), read))
     }
 
     fn find_agent(&self, name: &str) -> Result<Option<AgentView>> {
@@ -191,6 +200,7 @@ impl Kernel {
 
     /// Whether a key may countersign here: that of an agent, or of an author of the caller's log.
     pub fn may_countersign(&self, caller: &Caller, key: &Did) -> Result<bool> {
+        let key = &key.as_signed();
         let agents = self.log.read(&system_space(), |tx| BUCKET.list(tx))?;
         for (name, row) in agents {
             let agent = AgentView::from_bytes(&name, &row.0)?;

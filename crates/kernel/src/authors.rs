@@ -3,6 +3,7 @@
 //! Every space has its own log. A key belongs to a node and not to a space, so a key is added,
 //! revoked and replaced in the logs of all spaces.
 
+use crate::log_query::shown_did;
 use crate::{Caller, Doctor, KEY_FILE, Kernel, Scope, read_key};
 use kenning_audit::{Author, Signer, Verify};
 use kenning_core::{Did, Error, Hash, Result, Space};
@@ -17,7 +18,7 @@ const NEXT_KEY_FILE: &str = "node.key.next";
 pub struct AuthorView {
     /// The space.
     pub space: Space,
-    /// The key.
+    /// The key, by the method that is shown.
     pub did: String,
     /// Whether it may sign further events. One that only signed events of version 1, which named no
     /// authors, may not until it is added.
@@ -37,6 +38,7 @@ impl Kernel {
     pub fn authors(&self, caller: &Caller) -> Result<Vec<AuthorView>> {
         caller.principal.require(Scope::Admin)?;
         let me = self.log.signer().did();
+        let method = self.did_method()?;
         let mut found = Vec::new();
         for space in self.log.store().spaces()? {
             let (may_sign, revoked, signed) = self.log.read(&space, |tx| {
@@ -54,7 +56,7 @@ impl Kernel {
                     is_confirmed: events.is_some_and(|it| it.is_trusted),
                     is_own: did == me.as_str(),
                     n_events: events.map_or(0, |it| it.n_events),
-                    did: did.clone(),
+                    did: shown_did(did, &method),
                 });
             }
         }
@@ -68,6 +70,7 @@ impl Kernel {
     /// Reports keys that signed this space's log without being confirmed, or after they were revoked.
     pub fn examine_authors(&self, space: &Space, found: &mut Doctor) -> Result<()> {
         let me = self.log.signer().did();
+        let method = self.did_method()?;
         let signed = self.log.read(space, |tx| {
             let (may_sign, revoked) = kenning_audit::authors(tx)?;
             // Reading the whole log is worth it only if other keys are named.
@@ -77,7 +80,7 @@ impl Kernel {
             }
         })?;
         for author in signed {
-            let did = &author.did;
+            let did = &shown_did(&author.did, &method);
             if author.signed_after_revocation() {
                 found.faults.push(format!(
                     "space {space}: event {} is signed by {did}, who was revoked before \
@@ -120,10 +123,14 @@ impl Kernel {
             return Err(Error::invalid("this is the key of this node")
                 .hint("`kenning audit authors rotate` replaces it; another node can revoke it"));
         }
-        let is_known = self.authors(caller)?;
-        if !is_known.iter().any(|it| it.did == author.as_str()) {
+        let shown = self.show_did(&author)?;
+        if !self
+            .authors(caller)?
+            .iter()
+            .any(|it| it.did == shown.as_str())
+        {
             return Err(
-                Error::not_found("author", author).hint("`kenning audit authors list` lists them")
+                Error::not_found("author", shown).hint("`kenning audit authors list` lists them")
             );
         }
         self.change_authors(|space| {
@@ -176,9 +183,10 @@ impl Kernel {
     fn author(&self, caller: &Caller, author: &str) -> Result<Did> {
         caller.principal.require(Scope::Admin)?;
         self.writable()?;
-        author.parse::<Did>().map_err(|what| {
+        let did = author.parse::<Did>().map_err(|what| {
             Error::invalid(what).hint("`kenning doctor` on the other machine prints its `author`")
-        })
+        })?;
+        Ok(did.as_signed())
     }
 
     /// Applies a change to every log that has events.

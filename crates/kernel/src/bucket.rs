@@ -2,7 +2,7 @@
 //!
 //! Values are JSON, and a number is its digits, which is the same. A text that is kept as it is, without
 //! quotation marks, is a [`Text`]; bytes are [`Raw`]; a [`Mark`] is there or not. A row with another form has
-//! a [`Kept`] of its own. No other module of the kernel or above calls `get`, `list`, `set` or `unset` of a
+//! a [`RowCodec`] of its own. No other module of the kernel or above calls `get`, `list`, `set` or `unset` of a
 //! transaction: tidy refuses it.
 
 use kenning_audit::Tx;
@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 
 /// How a value is stored.
-pub trait Kept: Sized {
+pub trait RowCodec: Sized {
     /// To bytes.
     ///
     /// # Errors
@@ -26,7 +26,7 @@ pub trait Kept: Sized {
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
-impl<T: Serialize + DeserializeOwned> Kept for T {
+impl<T: Serialize + DeserializeOwned> RowCodec for T {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         serde_json::to_vec(self)
             .map_err(|cause| Error::internal("a row cannot be serialized").because(cause))
@@ -41,7 +41,7 @@ impl<T: Serialize + DeserializeOwned> Kept for T {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Text(pub String);
 
-impl Kept for Text {
+impl RowCodec for Text {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         Ok(self.0.clone().into_bytes())
     }
@@ -69,7 +69,7 @@ impl From<String> for Text {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Raw(pub Vec<u8>);
 
-impl Kept for Raw {
+impl RowCodec for Raw {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         Ok(self.0.clone())
     }
@@ -83,7 +83,7 @@ impl Kept for Raw {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark;
 
-impl Kept for Mark {
+impl RowCodec for Mark {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         Ok(b"1".to_vec())
     }
@@ -112,7 +112,7 @@ impl<T> Clone for Bucket<T> {
     }
 }
 
-impl<T: Kept> Bucket<T> {
+impl<T: RowCodec> Bucket<T> {
     /// A bucket with a fixed name.
     pub const fn new(name: &'static str) -> Self {
         Self {

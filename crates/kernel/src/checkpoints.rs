@@ -92,7 +92,7 @@ impl Kernel {
             let at_ms = row.hlc.ms();
             view(&**tx, row, label, at_ms, &method)
         };
-        self.patiently(caller.waited, || self.log.write(&space, work))
+        self.with_wait_limit(caller.waited, || self.log.write(&space, work))
     }
 
     /// Checkpoints of the caller's space, newest first, below a height.
@@ -124,7 +124,7 @@ impl Kernel {
             Ok(views)
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// The checkpoint of this height in the caller's space, or the newest.
@@ -132,7 +132,7 @@ impl Kernel {
         caller.principal.require(Scope::Read)?;
         let work = |tx: &dyn ReadTx| find(tx, height);
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// A checkpoint of this node as a signed note (C2SP tlog-checkpoint), with the cosignatures it has.
@@ -143,7 +143,7 @@ impl Kernel {
             signed_note(tx, &row, self.log.signer())
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// Adds the signature of somebody else to a checkpoint: a line of a note and the key that it must be
@@ -166,7 +166,7 @@ impl Kernel {
             let at_ms = row.hlc.ms();
             view(&**tx, row, CheckpointLabel::default(), at_ms, &method)
         };
-        self.patiently(caller.waited, || self.log.write(&space, work))
+        self.with_wait_limit(caller.waited, || self.log.write(&space, work))
     }
 
     /// Signs a checkpoint with a second key, under a name, as a witness does.
@@ -274,10 +274,10 @@ fn kept(tx: &dyn ReadTx, height: u64) -> Result<Vec<Kept>> {
     };
     let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
     let list = value.as_array().ok_or_else(bad)?.iter();
-    list.map(|it| {
+    list.map(|row| {
         Some(Kept {
-            did: it["did"].as_str()?.to_owned(),
-            line: it["line"].as_str()?.to_owned(),
+            did: row["did"].as_str()?.to_owned(),
+            line: row["line"].as_str()?.to_owned(),
         })
     })
     .collect::<Option<_>>()
@@ -347,7 +347,7 @@ fn cosign(tx: &mut Tx<'_>, row: &CheckpointRow, line: &str, key: &Did) -> Result
     });
     let rows: Vec<Value> = list
         .iter()
-        .map(|it| json!({ "did": it.did, "line": it.line }))
+        .map(|row| json!({ "did": row.did, "line": row.line }))
         .collect();
     let list = Raw(Value::from(rows).to_string().into_bytes());
     COSIGNATURES.set(tx, &key_of(row.height), &list)?;
@@ -390,7 +390,7 @@ fn view(
     };
     Ok(CheckpointView {
         validators,
-        previous: previous.map(|it| (it.height, it.seq)),
+        previous: previous.map(|previous| (previous.height, previous.seq)),
         row,
         label,
         at_ms,
@@ -408,7 +408,7 @@ impl CheckpointView {
         let validators: Vec<Value> = self
             .validators
             .iter()
-            .map(|it| json!({ "did": it.did, "name": it.name, "signedAt": it.at_s }))
+            .map(|validator| json!({ "did": validator.did, "name": validator.name, "signedAt": validator.at_s }))
             .collect();
         json!({
             "height": self.row.height, "size": self.row.seq, "timestamp": self.timestamp(),

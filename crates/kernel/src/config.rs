@@ -1,6 +1,6 @@
 //! `config.yaml` in the directory of NOW.md, which every domain crate reads.
 //!
-//! A call looks at the file once and keeps to what it found ([`Kernel::patiently`] begins a call): it costs
+//! A call looks at the file once and keeps to what it found ([`Kernel::with_wait_limit`] begins a call): it costs
 //! one look, and no call works by two versions of the settings. Whatever is no call looks each time.
 
 use crate::Kernel;

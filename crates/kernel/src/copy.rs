@@ -38,7 +38,7 @@ impl Kernel {
         for space in spaces {
             out.line(&json!({ "space": space.as_str() }))?;
             let mut check = Check::new(Checked::Rows);
-            self.log.read(&space, |tx| {
+            self.log.read_long(&space, |tx| {
                 if let Some(begun) = begun.take() {
                     // A snapshot is of the moment of its first read.
                     tx.head()?;

@@ -52,7 +52,7 @@ impl Kernel {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
         let read = || self.log.read(space, |tx| tx.events_after(seq, limit));
-        let rows = self.patiently(caller.waited, read)?;
+        let rows = self.with_wait_limit(caller.waited, read)?;
         Ok(rows.iter().map(view).collect())
     }
 
@@ -67,7 +67,7 @@ impl Kernel {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
         let read = || self.log.read(space, |tx| tx.events_after(seq, limit));
-        let rows = self.patiently(caller.waited, read)?;
+        let rows = self.with_wait_limit(caller.waited, read)?;
         let filter = of_types(types);
         let end = rows.last().map_or(seq, |it| it.seq);
         let events = rows.iter().filter(|it| filter.admits(it)).map(view);
@@ -85,14 +85,14 @@ impl Kernel {
                 self.continuity.generation(space, tx, head.as_ref())
             })
         };
-        self.patiently(caller.waited, read)
+        self.with_wait_limit(caller.waited, read)
     }
 
     /// Where the log of the caller's space stands.
     pub fn roots(&self, caller: &Caller) -> Result<Roots> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.roots(space))
+        self.with_wait_limit(caller.waited, || self.log.roots(space))
     }
 
     /// Proves that an event, by its place or its id, is in the log as it is now.
@@ -104,7 +104,7 @@ impl Kernel {
             Ok(Proof::Inclusion(kenning_audit::inclusion(tx, seq, size)?))
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// Proves that the log with `old` events is a prefix of the log as it is now.
@@ -117,7 +117,7 @@ impl Kernel {
             )?))
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// Signs what the log is now.

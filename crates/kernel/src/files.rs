@@ -15,7 +15,7 @@
 //! done ([`crate::FileForm::written`]).
 
 pub use crate::file_node::read_text;
-use crate::journal::{self, Carried, INTENTS, Intent, Plan};
+use crate::journal::{self, INTENTS, Intent, IntentOutcome, Plan};
 use crate::roots::{self, Root};
 use crate::{FileNode, Forms, Kernel, ReadFile, open_conflicts};
 use kenning_audit::Tx;
@@ -146,7 +146,9 @@ impl Kernel {
     /// checksum, the intent stays, so that whoever comes next does it; what was asked for is done.
     fn conclude(&self, space: &Space, dir: &Dir, file: &FileNode, intent: &Intent, content: &str) {
         match file.form.written(dir, file, content) {
-            Ok(()) => self.journal.done(&self.later, space, &file.key, intent),
+            Ok(()) => self
+                .journal
+                .mark_done(&self.later, space, &file.key, intent),
             Err(error) => {
                 tracing::warn!("the checksum of `{}` is not recorded: {error}", file.name);
             }
@@ -309,7 +311,7 @@ impl Kernel {
         let carried = intent.carry_out(dir, body.as_deref())?;
         let now = read_text(dir, &file)?;
         match (carried, now) {
-            (Carried::Out, Some(text)) => {
+            (IntentOutcome::Applied, Some(text)) => {
                 self.conclude(space, dir, &file, &intent, &text);
                 return Ok(());
             }
@@ -319,7 +321,7 @@ impl Kernel {
             (_, None) => {}
         }
         intent.discard(dir);
-        self.journal.done(&self.later, space, key, &intent);
+        self.journal.mark_done(&self.later, space, key, &intent);
         Ok(())
     }
 
@@ -467,7 +469,7 @@ pub fn faults_of_intents(tx: &dyn ReadTx) -> Result<Vec<String>> {
         let file = intent
             .as_ref()
             .and_then(|it| file_of(&key, it, Forms::PLAIN));
-        let is_its_file = file.is_some_and(|it| key == format!("{}:{}", it.source, it.name));
+        let is_its_file = file.is_some_and(|file| key == format!("{}:{}", file.source, file.name));
         let after = intent.as_ref().and_then(|it| it.only()?.after);
         let node = tx.node_by_key("", Kind::Document, &key, When::Now)?;
         let body = node.map(|it| Hash::of(it.body.as_bytes()));

@@ -101,7 +101,7 @@ impl Follow {
 
     /// Records the folders, and those above them, before they are read.
     pub fn note_folders<'a>(&mut self, dir: &Dir, folders: impl Iterator<Item = &'a str>) {
-        let above = folders.flat_map(|it| ancestors(it).chain([it]));
+        let above = folders.flat_map(|folder| ancestors(folder).chain([folder]));
         let mut folders: Vec<String> = above.map(ToOwned::to_owned).collect();
         folders.push(String::new());
         folders.sort_unstable();

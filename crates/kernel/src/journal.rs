@@ -84,13 +84,13 @@ impl FileChange {
 
 /// What carrying out an intent came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried {
+pub enum IntentOutcome {
     /// Every file is what it was to be.
-    Out,
+    Applied,
     /// Nothing was done: somebody else changed a file since.
-    OverByOthers,
+    FileChanged,
     /// Nothing was done: a new content is nowhere to be found.
-    Lost,
+    ContentMissing,
 }
 
 impl Intent {
@@ -112,19 +112,19 @@ impl Intent {
     ///
     /// # Errors
     /// Those of the directory.
-    pub fn carry_out(&self, dir: &Dir, text: Option<&str>) -> Result<Carried> {
+    pub fn carry_out(&self, dir: &Dir, text: Option<&str>) -> Result<IntentOutcome> {
         let mut ahead = Vec::new();
         for change in &self.files {
             let now = match self.hash_now(dir, &change.name) {
                 Ok(now) => now,
                 // It is no file any more, or a larger one than was ever written.
                 Err(error) if matches!(error.code, Code::TooLarge | Code::InvalidInput) => {
-                    return Ok(Carried::OverByOthers);
+                    return Ok(IntentOutcome::FileChanged);
                 }
                 Err(error) => return Err(error),
             };
             if !change.expects(now) {
-                return Ok(Carried::OverByOthers);
+                return Ok(IntentOutcome::FileChanged);
             }
             ahead.push(change.is_ahead_of(now));
         }
@@ -132,7 +132,7 @@ impl Intent {
         for (change, is_ahead) in self.files.iter().zip(&ahead) {
             let source = match change.after {
                 Some(after) if *is_ahead => match self.source(dir, change, after, text)? {
-                    None => return Ok(Carried::Lost),
+                    None => return Ok(IntentOutcome::ContentMissing),
                     some => some,
                 },
                 _ => None,
@@ -149,7 +149,7 @@ impl Intent {
             }
         }
         self.remove_rest(dir)?;
-        Ok(Carried::Out)
+        Ok(IntentOutcome::Applied)
     }
 
     fn hash_now(&self, dir: &Dir, name: &str) -> Result<Option<Hash>> {
@@ -394,7 +394,7 @@ impl Journal {
 
     /// The files have their names. The intent need not be there any longer: the next commit clears it, or
     /// the thread that works afterwards.
-    pub fn done(self: &Arc<Self>, later: &Later, space: &Space, key: &str, intent: &Intent) {
+    pub fn mark_done(self: &Arc<Self>, later: &Later, space: &Space, key: &str, intent: &Intent) {
         let mut state = self.lock();
         let done = state.done.entry(space.clone()).or_default();
         done.insert(key.to_owned(), intent.id.clone());

@@ -180,7 +180,7 @@ impl Later {
             })
         });
         if !started.is_running() {
-            // Nobody would do it: then it is lost, as in a process that dies, and the next may have a thread.
+            // Without a thread the work is lost, as if the process had died here. The next work may get a thread.
             tracing::warn!("background work was not done: no thread for it");
             *worker = None;
             return;

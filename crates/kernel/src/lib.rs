@@ -45,7 +45,7 @@ pub mod worker;
 
 pub use agents::AgentView;
 pub use authors::AuthorView;
-pub use bucket::{Bucket, Kept, Mark, Raw, Text, VECTOR_ACCOUNTS};
+pub use bucket::{Bucket, Mark, Raw, RowCodec, Text, VECTOR_ACCOUNTS};
 pub use caller::{ANSWER_CHARS_MAX, Caller, DEADLINE_DEFAULT, Progress, Waited};
 pub use checkpoints::{CheckpointView, Validator};
 pub use copy::{Restored, check_backup, read_back};
@@ -62,7 +62,8 @@ pub use log_query::{CONTRACT_KINDS, LogPage, LogQuery, LogStats, LoggedEvent};
 pub use moments::{parse_end, parse_moment, timestamp};
 pub use paging::Page;
 pub use peers::{
-    Carrier, Choice, NewPeer, OpenConflict, PeerAnswer, PeerMessage, PeerSync, PeerView, SyncStatus,
+    Carrier, Choice, ExchangeView, NewPeer, OpenConflict, PeerAnswer, PeerMessage, PeerSync,
+    PeerView, SyncStatus,
 };
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
@@ -219,7 +220,7 @@ impl Kernel {
     /// Runs a call: all its waits together have one limit, from which the time it has waited before
     /// is subtracted, and the configuration is read once. Every call of a tool runs through this, and so does everything else here that a
     /// client waits for. Long work (backup, restore, verify, import, export) does not.
-    pub fn patiently<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
+    pub fn with_wait_limit<T>(&self, waited: Waited, work: impl FnOnce() -> T) -> T {
         self.with_one_config(|| {
             if self.shared {
                 patience::within(SHARED_WAIT.saturating_sub(waited.0), work)
@@ -308,7 +309,7 @@ impl Kernel {
     }
 
     /// The index of passages.
-    pub fn searcher(&self) -> &Arc<Searcher> {
+    pub(crate) fn searcher(&self) -> &Arc<Searcher> {
         &self.searcher
     }
 
@@ -361,19 +362,22 @@ pub fn memory_id(node: &Node) -> String {
     }
 }
 
-/// After how many events the log signs a checkpoint by itself (`KENNING_CHECKPOINT_EVERY`).
+/// After how many events the log signs a checkpoint by itself: our name of the setting, and that of the graph
+/// contract.
+const CHECKPOINT_VARIABLES: [&str; 2] =
+    ["KENNING_CHECKPOINT_EVERY", "EXOCHAIN_CHECKPOINT_INTERVAL"];
+
 fn checkpoints_every(environment: &dyn Fn(&str) -> Option<String>) -> Result<u64> {
-    let Some(text) = environment("KENNING_CHECKPOINT_EVERY").filter(|it| !it.is_empty()) else {
+    let given = |name: &'static str| Some((name, environment(name).filter(|it| !it.is_empty())?));
+    let Some((name, text)) = CHECKPOINT_VARIABLES.into_iter().find_map(given) else {
         return Ok(CHECKPOINT_EVERY);
     };
     let n_events = text.trim().parse().ok();
     n_events
         .filter(|it| *it >= CHECKPOINT_EVERY_MIN)
         .ok_or_else(|| {
-            Error::invalid(format!(
-                "`KENNING_CHECKPOINT_EVERY`: `{text}` is not a number of events"
-            ))
-            .hint(format!("use {CHECKPOINT_EVERY_MIN} or more"))
+            Error::invalid(format!("`{name}`: `{text}` is not a number of events"))
+                .hint(format!("use {CHECKPOINT_EVERY_MIN} or more"))
         })
 }
 

@@ -98,7 +98,7 @@ pub struct LoggedEvent {
     pub author: String,
     /// For whom it was written, if that was said.
     pub agent: Option<String>,
-    /// When.
+    /// When it was written.
     pub hlc: Hlc,
     /// What its author had seen.
     pub parents: Vec<Hash>,
@@ -111,7 +111,7 @@ pub struct LoggedEvent {
 /// Figures of a log.
 #[derive(Clone, Debug)]
 pub struct LogStats {
-    /// Events.
+    /// The number of events.
     pub n_events: u64,
     /// Events of each kind, in the order of their names.
     pub kinds: Vec<(String, u64)>,
@@ -184,7 +184,7 @@ impl Kernel {
             })
         };
         let space = &caller.principal.space;
-        self.patiently(caller.waited, || self.log.read(space, work))
+        self.with_wait_limit(caller.waited, || self.log.read(space, work))
     }
 
     /// The figures of the caller's log that cost nothing to know, however long it is: no kinds, no times.
@@ -193,7 +193,7 @@ impl Kernel {
         let did_method = self.did_method()?;
         let work = |tx: &dyn ReadTx| summary(tx, &did_method);
         let space = &caller.principal.space;
-        let stats = self.patiently(caller.waited, || self.log.read(space, work))?;
+        let stats = self.with_wait_limit(caller.waited, || self.log.read(space, work))?;
         Ok(LogStats {
             last_verified: self.last_verified(space),
             ..stats
@@ -221,7 +221,7 @@ impl Kernel {
             })
         };
         let space = &caller.principal.space;
-        let stats = self.patiently(caller.waited, || self.log.read(space, work))?;
+        let stats = self.with_wait_limit(caller.waited, || self.log.read(space, work))?;
         Ok(LogStats {
             last_verified: self.last_verified(space),
             ..stats
@@ -240,6 +240,11 @@ impl Kernel {
             ))
             .hint("use `key` or `exo`: at most 20 small letters and digits")),
         }
+    }
+
+    /// An identifier by the method that is shown.
+    pub fn show_did(&self, did: &Did) -> Result<Did> {
+        Ok(did.with_method(&self.did_method()?))
     }
 }
 
@@ -268,23 +273,21 @@ fn is_method(method: &str) -> bool {
 
 /// An identifier as it is shown, under another method.
 pub(crate) fn shown_did(did: &str, method: &str) -> String {
-    let key = did.parse::<Did>().ok().and_then(|it| it.public_key());
-    match key {
-        Some(key) if method != "key" => Did::of_key_with_method(method, &key).to_string(),
-        _ => did.to_owned(),
+    match did.parse::<Did>() {
+        Ok(did) => did.with_method(method).to_string(),
+        Err(_) => did.to_owned(),
     }
 }
 
 /// The identifier that is signed, whatever method the caller named.
 fn signing_name(author: &str) -> Result<String> {
-    let key = author.parse::<Did>().ok().and_then(|it| it.public_key());
-    let key = key.ok_or_else(|| {
+    let did = author.parse::<Did>().map_err(|_| {
         Error::invalid(format!(
             "`author`: `{author}` is not the identifier of a key"
         ))
         .hint("give a DID as `kenning audit authors list` and the events show it")
     })?;
-    Ok(Did::of_key(&key).to_string())
+    Ok(did.as_signed().to_string())
 }
 
 /// The events that these types mean.
@@ -395,8 +398,8 @@ impl LogStats {
             "last": self.span_ms.map(|it| timestamp(it.1)),
             "authors": self.n_authors, "revokedAuthors": self.n_revoked,
             "checkpoints": self.n_checkpoints, "eventsSinceCheckpoint": self.n_since_checkpoint,
-            "lastCheckpoint": self.last_checkpoint.as_ref().map(|it| json!({
-                "height": it.height, "size": it.seq, "timestamp": timestamp(it.hlc.ms()),
+            "lastCheckpoint": self.last_checkpoint.as_ref().map(|last_checkpoint| json!({
+                "height": last_checkpoint.height, "size": last_checkpoint.seq, "timestamp": timestamp(last_checkpoint.hlc.ms()),
             })),
             "lastVerified": self.last_verified.map(Verified::to_json),
         })

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// A permission. A tool's effect decides which one a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Read.
+    /// May read.
     Read,
     /// Add and change.
     Write,
@@ -15,7 +15,7 @@ pub enum Scope {
     Run,
     /// Access the network.
     Fetch,
-    /// Delete.
+    /// May delete.
     Destroy,
     /// Make tokens, back up, restore.
     Admin,

@@ -61,7 +61,7 @@ impl Kernel {
             (None, Sign::IfNeeded) => {
                 self.may_write(caller)?;
                 let sign = |tx: &mut Tx<'_>| tx.record_checkpoint(&CheckpointLabel::default());
-                self.patiently(caller.waited, || self.log.write(&space, sign))?
+                self.with_wait_limit(caller.waited, || self.log.write(&space, sign))?
             }
             (None, Sign::Never) => {
                 return Err(Error::conflict(format!(
@@ -157,14 +157,14 @@ pub fn check_proof(text: &str, key: &Did) -> Result<(u64, String, u64)> {
     if inclusion.event != row.id {
         return Err(bad("it is about another event than the one that it shows"));
     }
-    if inclusion.index + 1 != row.seq {
+    if inclusion.index.checked_add(1) != Some(row.seq) {
         return Err(bad("the event has another place than the proof says"));
     }
     let fields = proof.as_object().ok_or_else(|| malformed("{"))?;
     let seal = fields
         .iter()
         .filter(|it| ["checkpoint", "note"].contains(&it.0.as_str()));
-    let seal: Map<String, Value> = seal.map(|it| (it.0.clone(), it.1.clone())).collect();
+    let seal: Map<String, Value> = seal.map(|seal| (seal.0.clone(), seal.1.clone())).collect();
     if fields.len() != 7 + seal.len() {
         return Err(malformed("{"));
     }

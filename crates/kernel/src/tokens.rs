@@ -3,7 +3,7 @@
 //! A token is `kng_<id>_<secret>`; only the hash of the secret is stored, in a space that no token
 //! can be bound to. Making and revoking one are events of that space's log.
 
-use crate::bucket::{Bucket, Kept};
+use crate::bucket::{Bucket, RowCodec};
 use crate::{Caller, Kernel, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use kenning_audit::Tx;
 use kenning_core::{Error, Hash, Result, Space};
@@ -66,7 +66,7 @@ impl Stored {
     }
 }
 
-impl Kept for Stored {
+impl RowCodec for Stored {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let view = &self.view;
         let scopes: Vec<&str> = view.scopes.iter().map(|it| it.as_str()).collect();
@@ -151,7 +151,7 @@ impl Kernel {
             let view = stored.view;
             tx.record("TokenCreated", json!({ "id": id, "name": view.name }))
         };
-        self.patiently(caller.waited, || self.log.write(&system_space(), write))?;
+        self.with_wait_limit(caller.waited, || self.log.write(&system_space(), write))?;
         Ok(token)
     }
 
@@ -159,7 +159,7 @@ impl Kernel {
     pub fn tokens(&self, caller: &Caller) -> Result<Vec<TokenView>> {
         caller.principal.require(Scope::Admin)?;
         let read = || self.log.read(&system_space(), |tx| TOKENS.list(tx));
-        let rows = self.patiently(caller.waited, read)?.into_iter();
+        let rows = self.with_wait_limit(caller.waited, read)?.into_iter();
         Ok(rows.map(|(id, it)| it.into_view(&id)).collect())
     }
 
@@ -175,7 +175,7 @@ impl Kernel {
             tx.record("TokenRevoked", json!({ "id": id }))?;
             Ok(())
         };
-        self.patiently(caller.waited, || self.log.write(&system_space(), write))
+        self.with_wait_limit(caller.waited, || self.log.write(&system_space(), write))
     }
 
     /// Revokes every token that came with a restored backup, and returns how many there were.
@@ -231,7 +231,7 @@ impl Kernel {
             let log = &self.log;
             log.read(&system_space(), |tx| TOKENS.get_readable(tx, id))
         };
-        let stored = self.patiently(Waited::default(), read)?;
+        let stored = self.with_wait_limit(Waited::default(), read)?;
         // An unknown id is compared too, so that it takes as long as a known one.
         let expected = stored
             .as_ref()

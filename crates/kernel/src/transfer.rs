@@ -45,7 +45,7 @@ pub struct Imported {
     pub unchanged: u64,
     /// Files that were here: their entries were added, or they were left as they are.
     pub kept_files: u64,
-    /// Edges.
+    /// The number of edges.
     pub edges: u64,
     /// Nodes and edges that wait for the signature of a second key.
     pub waiting: u64,
@@ -91,7 +91,7 @@ impl Kernel {
     pub fn export(&self, caller: &Caller, out: &mut dyn Write) -> Result<Transferred> {
         caller.principal.require(Scope::Read)?;
         let mut done = Transferred::default();
-        self.log.read(&caller.principal.space, |tx| {
+        self.log.read_long(&caller.principal.space, |tx| {
             let mut after = None;
             loop {
                 let page = tx.nodes(&NodeFilter::default(), When::Now, after, EXPORT_PAGE)?;

@@ -75,8 +75,8 @@ impl Signal {
     /// Waits for somebody who wakes, but no longer than this. What was called since `seen` was noted counts
     /// once, however often.
     pub fn next(&self, seen: &mut u64, time: Duration) -> Woken {
-        let waited = self.changed.wait_timeout_while(self.lock(), time, |it| {
-            !it.is_stopped && it.n_wakes == *seen
+        let waited = self.changed.wait_timeout_while(self.lock(), time, |state| {
+            !state.is_stopped && state.n_wakes == *seen
         });
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
         if state.is_stopped {

@@ -32,7 +32,7 @@ impl Kiwi {
                     (title, it.text)
                 })
                 .collect();
-            Catalogue::new(texts.iter().map(|it| (it.0.as_str(), it.1)))
+            Catalogue::new(texts.iter().map(|entry| (entry.0.as_str(), entry.1)))
         });
         let found = catalogue.search(query, builtin::DIRECTIVES.len());
         if found.is_empty() {

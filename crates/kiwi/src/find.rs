@@ -115,7 +115,7 @@ impl Kiwi {
                         weigh: Some(&weigh),
                         ..Wanted::new(&policy::ITEMS, &filters, limit, now_ms)
                     })?;
-                    let hits = found.hits.iter().map(|it| (it.node, it.relevance));
+                    let hits = found.hits.iter().map(|hit| (hit.node, hit.relevance));
                     // What is found later answers no better than what was found before.
                     let found: Vec<(NodeId, f64)> =
                         hits.map(|(node, it)| (node, it.min(least))).collect();

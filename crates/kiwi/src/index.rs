@@ -3,7 +3,7 @@
 //! Only stamps are compared; a file whose stamp is as it was is not opened. While a tree is watched
 //! and nothing happened in it, not even the stamps are.
 
-use super::item_dirs::ItemDir as Shelf;
+use super::item_dirs::ItemDir;
 use super::package::{Item, Package, SignatureCheck};
 use crate::Kiwi;
 use kenning_audit::foreign::Merged;
@@ -12,7 +12,7 @@ use kenning_core::{Code, Hash, Kind, NodeId, Result, Space};
 use kenning_items::mark::{self, Style};
 use kenning_items::{ItemType, Layout, Place, Scope};
 use kenning_kernel::follow::{Follow, ancestors};
-use kenning_kernel::{Bucket, Caller, Kept, Mark};
+use kenning_kernel::{Bucket, Caller, Mark, RowCodec};
 use kenning_search::passages;
 use kenning_store::{Node, Passage, ReadTx, When};
 use kenning_vault::{Found, Stamp};
@@ -39,14 +39,14 @@ const BATCH: usize = 200;
 /// So much of a tool's source is searched.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 
-/// What was on a shelf when it was last looked at.
+/// What was in an item directory when it was last looked at.
 #[derive(Default)]
 pub(super) struct Known {
     rows: Option<HashMap<String, Row>>,
     follow: Follow,
 }
 
-/// The shelves that this process has looked at.
+/// The item directories that this process has looked at.
 pub(super) type KnownDirs = Mutex<HashMap<PathBuf, Arc<Mutex<Known>>>>;
 
 /// An item as it was.
@@ -56,7 +56,7 @@ pub(super) struct Row {
     node: NodeId,
 }
 
-impl Kept for Row {
+impl RowCodec for Row {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         Ok(format!("{} {}", self.stamp, self.node).into_bytes())
     }
@@ -71,15 +71,15 @@ impl Kept for Row {
 }
 
 impl Kiwi {
-    /// Brings the nodes of a shelf up to date with its files.
-    pub(super) fn index_dir(&self, caller: &Caller, shelf: &Shelf) -> Result<()> {
+    /// Brings the nodes of an item directory up to date with its files.
+    pub(super) fn index_dir(&self, caller: &Caller, item_dir: &ItemDir) -> Result<()> {
         if self.kernel.is_read_only() {
             return Ok(());
         }
         let known = {
-            let shelves = self.items.known.lock();
-            let mut shelves = shelves.unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(shelves.entry(shelf.dir.path().to_owned()).or_default())
+            let item_dirs = self.items.known.lock();
+            let mut item_dirs = item_dirs.unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(item_dirs.entry(item_dir.dir.path().to_owned()).or_default())
         };
         // What a panic left half known is found out anew.
         let mut known = known.lock().unwrap_or_else(|broken| {
@@ -88,37 +88,42 @@ impl Kiwi {
             known.clear_poison();
             half
         });
-        if !known.follow.is_stale(&shelf.dir) {
+        if !known.follow.is_stale(&item_dir.dir) {
             return Ok(());
         }
-        let indexed = self.bring_up_to_date(caller, shelf, &mut known);
+        let indexed = self.bring_up_to_date(caller, item_dir, &mut known);
         if indexed.is_err() {
             known.follow.touch();
         }
         indexed
     }
 
-    /// The next look at this shelf is a real one: what this process writes need not wait for the
+    /// The next look at this item directory is a real one: what this process writes need not wait for the
     /// kernel to tell.
-    pub(super) fn forget_dir(&self, shelf: &Shelf) {
-        let shelves = self.items.known.lock();
-        let shelves = shelves.unwrap_or_else(PoisonError::into_inner);
-        let known = shelves.get(shelf.dir.path()).map(Arc::clone);
-        drop(shelves);
+    pub(super) fn forget_dir(&self, item_dir: &ItemDir) {
+        let item_dirs = self.items.known.lock();
+        let item_dirs = item_dirs.unwrap_or_else(PoisonError::into_inner);
+        let known = item_dirs.get(item_dir.dir.path()).map(Arc::clone);
+        drop(item_dirs);
         let Some(known) = known else { return };
         let known = known.lock().unwrap_or_else(PoisonError::into_inner);
         known.follow.touch();
     }
 
-    /// What this process knows of a shelf is not to be believed any more.
-    pub(super) fn forget_known(&self, shelf: &Path) {
-        let shelves = self.items.known.lock();
-        let mut shelves = shelves.unwrap_or_else(PoisonError::into_inner);
-        shelves.remove(shelf);
+    /// What this process knows of an item directory is not to be believed any more.
+    pub(super) fn forget_known(&self, item_dir: &Path) {
+        let item_dirs = self.items.known.lock();
+        let mut item_dirs = item_dirs.unwrap_or_else(PoisonError::into_inner);
+        item_dirs.remove(item_dir);
     }
 
-    fn bring_up_to_date(&self, caller: &Caller, shelf: &Shelf, known: &mut Known) -> Result<()> {
-        let (space, bucket) = (&caller.principal.space, bucket_of(shelf.dir.path()));
+    fn bring_up_to_date(
+        &self,
+        caller: &Caller,
+        item_dir: &ItemDir,
+        known: &mut Known,
+    ) -> Result<()> {
+        let (space, bucket) = (&caller.principal.space, bucket_of(item_dir.dir.path()));
         if known.rows.is_none() {
             let rows = self
                 .kernel
@@ -126,9 +131,9 @@ impl Kiwi {
                 .read(space, |tx| bucket.list_readable(tx))?;
             known.rows = Some(rows.into_iter().collect());
         }
-        let found = items_on(shelf)?;
+        let found = items_on(item_dir)?;
         let roots = found.keys().map(String::as_str);
-        known.follow.note_folders(&shelf.dir, roots);
+        known.follow.note_folders(&item_dir.dir, roots);
         let rows = known.rows.get_or_insert_default();
         let gone: Vec<(String, Row)> = rows
             .iter()
@@ -158,8 +163,8 @@ impl Kiwi {
                 .iter()
                 .filter_map(|(root, place, stamp)| {
                     // It was removed since, or cannot be read: the next look tells.
-                    let package = Package::read(shelf, place).ok()?;
-                    Some((root.clone(), *stamp, Page::of(shelf, &package)))
+                    let package = Package::read(item_dir, place).ok()?;
+                    Some((root.clone(), *stamp, Page::of(item_dir, &package)))
                 })
                 .collect();
             rows.extend(self.write_pages(space, &bucket, pages)?);
@@ -194,14 +199,14 @@ pub(super) struct Page {
 
 impl Page {
     /// What is known of a local item.
-    pub(super) fn of(shelf: &Shelf, package: &Package) -> Self {
+    pub(super) fn of(item_dir: &ItemDir, package: &Package) -> Self {
         let mut draft = draft_of(package);
-        let path = package.path_on(shelf).to_string_lossy().into_owned();
-        draft.project.clone_from(&shelf.project);
+        let path = package.path_on(item_dir).to_string_lossy().into_owned();
+        draft.project.clone_from(&item_dir.project);
         draft.key.clone_from(&path);
         draft.props.insert("path".to_owned(), path.into());
         draft.props.insert("source".to_owned(), LOCAL.into());
-        if shelf.scope == Scope::User {
+        if item_dir.scope == Scope::User {
             draft.props.insert("namespace".to_owned(), USER.into());
         }
         Self::found_by(draft)
@@ -334,14 +339,14 @@ fn searched_title(title: &str, props: &Map<String, Value>) -> String {
     words.join(" ")
 }
 
-/// Every item on a shelf by its root, with what tells whether any of its files was touched.
-fn items_on(shelf: &Shelf) -> Result<BTreeMap<String, (Place, Hash)>> {
-    let walked = shelf
+/// Every item in an item directory by its root, with what tells whether any of its files was touched.
+fn items_on(item_dir: &ItemDir) -> Result<BTreeMap<String, (Place, Hash)>> {
+    let walked = item_dir
         .dir
         .walk("", &["__pycache__", "node_modules"], &|_| true)?;
     let mut directories: BTreeMap<String, Place> = BTreeMap::new();
     for file in &walked.files {
-        let place = Place::of(shelf.item_type, &file.name);
+        let place = Place::of(item_dir.item_type, &file.name);
         if let Some(
             place @ Place {
                 layout: Layout::Directory(_),
@@ -356,10 +361,11 @@ fn items_on(shelf: &Shelf) -> Result<BTreeMap<String, (Place, Hash)>> {
     }
     let mut stamps: BTreeMap<String, (Place, Vec<u8>)> = BTreeMap::new();
     for file in &walked.files {
-        let above = ancestors(&file.name).find_map(|it| Some((it, directories.get(it)?)));
+        let above =
+            ancestors(&file.name).find_map(|ancestor| Some((ancestor, directories.get(ancestor)?)));
         let (root, place) = match above {
             Some((root, place)) => (root.to_owned(), place.clone()),
-            None => match Place::of(shelf.item_type, &file.name) {
+            None => match Place::of(item_dir.item_type, &file.name) {
                 Some(place) => (file.name.clone(), place),
                 None => continue,
             },
@@ -388,9 +394,9 @@ fn add_stamp(bytes: &mut Vec<u8>, file: &Found) {
     bytes.extend_from_slice(line.as_bytes());
 }
 
-/// What was last seen on a shelf, by where each item lies on it.
-pub(super) fn bucket_of(shelf: &Path) -> Bucket<Row> {
-    let path = shelf.to_string_lossy();
+/// What was last seen in an item directory, by where each item lies in it.
+pub(super) fn bucket_of(item_dir: &Path) -> Bucket<Row> {
+    let path = item_dir.to_string_lossy();
     Bucket::named(format!("items/stamps/{}", Hash::of(path.as_bytes())))
 }
 
@@ -429,26 +435,34 @@ pub(super) fn bucket_of_id(id: &str) -> Bucket<Mark> {
 }
 
 /// The node of a local item, if it was indexed.
-pub(super) fn node_of(tx: &dyn ReadTx, shelf: &Shelf, package: &Package) -> Result<Option<Node>> {
-    let path = package.path_on(shelf).to_string_lossy().into_owned();
-    tx.node_by_key(&shelf.project, Kind::Item, &path, When::Now)
+pub(super) fn node_of(
+    tx: &dyn ReadTx,
+    item_dir: &ItemDir,
+    package: &Package,
+) -> Result<Option<Node>> {
+    let path = package.path_on(item_dir).to_string_lossy().into_owned();
+    tx.node_by_key(&item_dir.project, Kind::Item, &path, When::Now)
 }
 
 impl Kiwi {
-    /// Where the items of a shelf lie.
-    pub(super) fn places(&self, shelf: &Shelf) -> Result<Vec<Place>> {
-        Ok(items_on(shelf)?.into_values().map(|it| it.0).collect())
+    /// Where the items of an item directory lie.
+    pub(super) fn places(&self, item_dir: &ItemDir) -> Result<Vec<Place>> {
+        Ok(items_on(item_dir)?.into_values().map(|it| it.0).collect())
     }
 
-    /// The first item of this id, in the order in which shelves are searched.
-    pub(super) fn locate(&self, shelves: &[Shelf], id: &str) -> Result<Option<(Shelf, Package)>> {
-        for shelf in shelves {
-            let place = items_on(shelf)?
+    /// The first item of this id, in the order in which item directories are searched.
+    pub(super) fn locate(
+        &self,
+        item_dirs: &[ItemDir],
+        id: &str,
+    ) -> Result<Option<(ItemDir, Package)>> {
+        for item_dir in item_dirs {
+            let place = items_on(item_dir)?
                 .into_values()
                 .map(|it| it.0)
                 .find(|it| it.id.as_str() == id);
             if let Some(place) = place {
-                return Ok(Some((shelf.clone(), Package::read(shelf, &place)?)));
+                return Ok(Some((item_dir.clone(), Package::read(item_dir, &place)?)));
             }
         }
         Ok(None)

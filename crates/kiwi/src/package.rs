@@ -159,7 +159,7 @@ impl Package {
     pub(crate) fn item(&self) -> std::result::Result<Item, Faults> {
         let text = self
             .main_text()
-            .map_err(|it| Faults::one("file", it.message, it.hint.unwrap_or_default()))?;
+            .map_err(|error| Faults::one("file", error.message, error.hint.unwrap_or_default()))?;
         Ok(match self.item_type {
             ItemType::Directive => Item::Directive(Box::new(directive::read(text, &self.place)?)),
             ItemType::Tool => Item::Tool(Box::new(tool::read(text, &self.place)?)),
@@ -175,7 +175,10 @@ impl Package {
 
     /// What a signature of this item covers.
     pub(crate) fn subject(&self, version: &str) -> Subject {
-        let files = self.files.iter().map(|it| (it.0.as_str(), it.1.as_slice()));
+        let files = self
+            .files
+            .iter()
+            .map(|file| (file.0.as_str(), file.1.as_slice()));
         Subject::of_directory(
             self.item_type,
             self.place.id.clone(),

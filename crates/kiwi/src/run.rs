@@ -69,7 +69,7 @@ pub struct KnowledgeRun {
     pub entry_type: String,
     /// Its category.
     pub category: String,
-    /// Tags.
+    /// Words to find it by.
     pub tags: Vec<String>,
     /// Where it is kept.
     pub location: ItemScope,
@@ -182,10 +182,10 @@ impl Kiwi {
             })?;
             run_id = Some(id);
         }
-        let steps = directive.steps.iter().map(|it| DirectiveStep {
-            name: it.name.clone(),
-            description: it.description.clone(),
-            action: it.action.clone(),
+        let steps = directive.steps.iter().map(|step| DirectiveStep {
+            name: step.name.clone(),
+            description: step.description.clone(),
+            action: step.action.clone(),
         });
         Ok(DirectiveRun {
             steps: steps.collect(),
@@ -216,7 +216,7 @@ impl Kiwi {
         let item = package.valid_item()?;
         let mark = self.require_signed(caller, &package, &item_dir, &item)?;
         let Item::Knowledge(entry) = item else {
-            return Err(Error::internal("the knowledge entry has another type").into());
+            return Err(unexpected_type("knowledge entry", &item).into());
         };
         let data = json!({
             "type": "knowledge", "id": entry.zettel_id, "version": entry.version,
@@ -247,8 +247,17 @@ impl Kiwi {
 fn directive_of(item: Item) -> kenning_core::Result<Box<Directive>> {
     match item {
         Item::Directive(directive) => Ok(directive),
-        _ => Err(Error::internal("the directive has another type")),
+        other => Err(unexpected_type("directive", &other)),
     }
+}
+
+fn unexpected_type(expected: &str, found: &Item) -> Error {
+    let found = match found {
+        Item::Directive(_) => "directive",
+        Item::Tool(_) => "tool",
+        Item::Knowledge(_) => "knowledge entry",
+    };
+    Error::internal(format!("expected a {expected}, found a {found}"))
 }
 
 /// A built-in directive.

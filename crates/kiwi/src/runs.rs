@@ -5,7 +5,7 @@ use crate::Kiwi;
 use kenning_audit::Tx;
 use kenning_core::{Code, Error, Result};
 use kenning_items::grants::Grants;
-use kenning_kernel::{Bucket, Caller, Kept};
+use kenning_kernel::{Bucket, Caller, RowCodec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ pub(super) struct Runs {
     pub(super) n_successes: u64,
 }
 
-impl Kept for Runs {
+impl RowCodec for Runs {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         Ok(format!("{} {}", self.n, self.n_successes).into_bytes())
     }

@@ -285,7 +285,7 @@ fn write_folder(
     let mut files: Vec<(&str, &[u8])> = vec![(kind::SKILL, text.as_bytes())];
     if found.is_folder() {
         let others = found.package.files.iter().filter(|it| it.0 != kind::SKILL);
-        files.extend(others.map(|it| (it.0.as_str(), it.1.as_slice())));
+        files.extend(others.map(|file| (file.0.as_str(), file.1.as_slice())));
     }
     let mut missing = Vec::new();
     for (path, bytes) in &files {

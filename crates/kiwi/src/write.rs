@@ -6,7 +6,7 @@
 //! runs half of it.
 
 use super::index::{Page, bucket_of, node_of, remove};
-use super::item_dirs::ItemDir as Shelf;
+use super::item_dirs::ItemDir;
 use super::package::{FILE_BYTES_MAX, ItemFile, Package};
 use super::{ItemFault, ItemResult, ItemTarget, not_found};
 use crate::Kiwi;
@@ -14,7 +14,7 @@ use kenning_audit::{EdgeDraft, Tx};
 use kenning_core::{Code, Error, Hash, Result, Space};
 use kenning_items::link;
 use kenning_kernel::files::completed_later;
-use kenning_kernel::journal::{self, Carried, ITEM, Intent, Plan};
+use kenning_kernel::journal::{self, ITEM, Intent, IntentOutcome, Plan};
 use kenning_kernel::{Caller, Scope};
 use kenning_store::{ReadTx, StoreLock};
 use kenning_vault::{Dir, Lock};
@@ -47,17 +47,17 @@ pub struct DeletedItem {
 /// What was linked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedItem {
-    /// From.
+    /// The item that the link leads from.
     pub from: String,
-    /// To.
+    /// The item that it leads to.
     pub to: String,
-    /// How.
+    /// The kind of relationship.
     pub relationship: String,
     /// Whether there was a link of these two before.
     pub is_update: bool,
 }
 
-/// The files of an item as they were and as they are to be, by their names beneath the shelf.
+/// The files of an item as they were and as they are to be, by their names beneath the item directory.
 struct Changes {
     before: Vec<ItemFile>,
     after: Vec<ItemFile>,
@@ -89,7 +89,7 @@ impl Changes {
                 Ok(it) if it.is_file => {}
                 Ok(_) => {
                     return Err(Error::invalid(format!(
-                        "`{name}` is there and is no regular file"
+                        "`{name}` exists but is not a regular file"
                     ))
                     .hint("move it out of the way"));
                 }
@@ -135,7 +135,7 @@ impl Kiwi {
     pub(super) fn write_item(
         &self,
         caller: &Caller,
-        shelf: &Shelf,
+        item_dir: &ItemDir,
         writing: Writing<'_>,
     ) -> Result<()> {
         let space = &caller.principal.space;
@@ -143,14 +143,14 @@ impl Kiwi {
         let Some(package) = package else {
             return Ok(());
         };
-        let key = format!("{ITEM}{}", package.path_on(shelf).to_string_lossy());
+        let key = format!("{ITEM}{}", package.path_on(item_dir).to_string_lossy());
         // Whatever its category, an id is one item.
-        let lock = format!("{}#{}", shelf.dir.path().display(), package.id());
+        let lock = format!("{}#{}", item_dir.dir.path().display(), package.id());
         let _lock = self.lock_item(&lock)?;
         self.finish_item_write(space, &key)?;
         // A file that somebody changed while we validated is not ours to replace unseen.
         if let Some(before) = writing.before {
-            let now = Package::read(shelf, &before.place)?;
+            let now = Package::read(item_dir, &before.place)?;
             if now.files != before.files {
                 return Err(
                     Error::conflict(format!("`{}` was changed meanwhile", before.id()))
@@ -158,7 +158,7 @@ impl Kiwi {
                 );
             }
         } else if self
-            .locate(std::slice::from_ref(shelf), package.id().as_str())?
+            .locate(std::slice::from_ref(item_dir), package.id().as_str())?
             .is_some()
         {
             return Err(
@@ -167,7 +167,7 @@ impl Kiwi {
             );
         }
         let changes = Changes::of(&writing);
-        changes.check(&shelf.dir)?;
+        changes.check(&item_dir.dir)?;
         let gone = match (&writing.before, &writing.after) {
             (Some(before), Some((after, _))) if before.place != after.place => Some(*before),
             (Some(before), None) => Some(*before),
@@ -177,15 +177,15 @@ impl Kiwi {
             Some(gone) => self
                 .kernel
                 .log()
-                .read(space, |tx| node_of(tx, shelf, gone))?,
+                .read(space, |tx| node_of(tx, item_dir, gone))?,
             None => None,
         };
         let page = writing.after.map(|it| it.1);
         let (kind, data) = writing.event;
-        let dir = shelf.dir.path().to_string_lossy().into_owned();
+        let dir = item_dir.dir.path().to_string_lossy().into_owned();
         let mut plan = Plan::new(self.kernel.log().random(), dir, lock, FILE_BYTES_MAX);
-        if let Err(error) = changes.stage(&shelf.dir, &mut plan) {
-            plan.give_up(&shelf.dir);
+        if let Err(error) = changes.stage(&item_dir.dir, &mut plan) {
+            plan.give_up(&item_dir.dir);
             return Err(error);
         }
         let work = move |tx: &mut Tx<'_>, _: Option<Intent>| {
@@ -199,15 +199,15 @@ impl Kiwi {
         };
         let (journal, log) = (self.kernel.journal(), self.kernel.log());
         if let Err(error) = journal.commit(log, space, &key, plan.intent(), work) {
-            plan.give_up(&shelf.dir);
+            plan.give_up(&item_dir.dir);
             return Err(error);
         }
-        let done = plan.take_names(&shelf.dir);
-        self.forget_dir(shelf);
+        let done = plan.take_names(&item_dir.dir);
+        self.forget_dir(item_dir);
         // An item that could not be written stays an intent: whoever opens the store next tries again.
         let intent = plan.leave();
         done.map_err(completed_later)?;
-        journal.done(self.kernel.later(), space, &key, &intent);
+        journal.mark_done(self.kernel.later(), space, &key, &intent);
         Ok(())
     }
 
@@ -239,12 +239,12 @@ impl Kiwi {
         let path = Path::new(&intent.dir);
         let dir = Dir::create(path)?;
         let what = match intent.carry_out(&dir, None)? {
-            Carried::Out => {
-                journal.done(self.kernel.later(), space, key, &intent);
+            IntentOutcome::Applied => {
+                journal.mark_done(self.kernel.later(), space, key, &intent);
                 return Ok(());
             }
-            Carried::OverByOthers => "was changed by somebody else",
-            Carried::Lost => "has no new content any more",
+            IntentOutcome::FileChanged => "was changed by somebody else",
+            IntentOutcome::ContentMissing => "has no new content any more",
         };
         // What is on disk wins: the next look reads it again.
         tracing::warn!("`{key}` {what}; an unfinished write is dropped");
@@ -310,13 +310,13 @@ impl Kiwi {
     ) -> ItemResult<DeletedItem> {
         caller.principal.require(Scope::Destroy)?;
         let project = self.item_project(caller, target.project_path.as_deref())?;
-        let shelves = self.item_dirs(caller, target.item_type, project.as_ref())?;
+        let item_dirs = self.item_dirs(caller, target.item_type, project.as_ref())?;
         self.finish_item_writes_of(&caller.principal.space, &target.id)?;
-        let found = self.locate(&shelves, &target.id)?;
-        let (shelf, package) = found.ok_or_else(|| not_found(target.item_type, &target.id))?;
-        let path = package.path_on(&shelf).to_string_lossy().into_owned();
+        let found = self.locate(&item_dirs, &target.id)?;
+        let (item_dir, package) = found.ok_or_else(|| not_found(target.item_type, &target.id))?;
+        let path = package.path_on(&item_dir).to_string_lossy().into_owned();
         let deleted = DeletedItem {
-            from: vec![shelf.scope.word().to_owned()],
+            from: vec![item_dir.scope.word().to_owned()],
             paths: vec![path.clone()],
         };
         if target.dry_run {
@@ -327,7 +327,7 @@ impl Kiwi {
         });
         self.write_item(
             caller,
-            &shelf,
+            &item_dir,
             Writing {
                 before: Some(&package),
                 after: None,
@@ -348,13 +348,13 @@ impl Kiwi {
         let link = link::read(target.item_type, &Value::Object(parameters.clone()))?;
         let (to, relationship) = (link.target_id.as_str(), link.relationship_type.as_str());
         let project = self.item_project(caller, target.project_path.as_deref())?;
-        let shelves = self.item_dirs(caller, target.item_type, project.as_ref())?;
-        for shelf in &shelves {
-            self.index_dir(caller, shelf)?;
+        let item_dirs = self.item_dirs(caller, target.item_type, project.as_ref())?;
+        for item_dir in &item_dirs {
+            self.index_dir(caller, item_dir)?;
         }
         let mut nodes = Vec::new();
         for id in [target.id.as_str(), to] {
-            let (shelf, package) = self.locate(&shelves, id)?.ok_or_else(|| {
+            let (item_dir, package) = self.locate(&item_dirs, id)?.ok_or_else(|| {
                 let mut fault = not_found(target.item_type, id);
                 if id == to {
                     fault.error = Error::new(
@@ -365,17 +365,16 @@ impl Kiwi {
                 }
                 fault
             })?;
-            let node = self
-                .kernel
-                .log()
-                .read(&caller.principal.space, |tx| node_of(tx, &shelf, &package))?;
+            let node = self.kernel.log().read(&caller.principal.space, |tx| {
+                node_of(tx, &item_dir, &package)
+            })?;
             let node = node.ok_or_else(|| {
                 Error::unavailable(format!("`{id}` is not indexed")).hint("try again")
             })?;
             nodes.push(node.id);
         }
         let [from_node, to_node] = nodes[..] else {
-            return Err(Error::internal("two items have two nodes").into());
+            return Err(Error::internal("expected the nodes of two items").into());
         };
         if from_node == to_node {
             return Err(

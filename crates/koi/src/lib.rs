@@ -33,7 +33,7 @@ pub use federation::{
     FederationPeer, FederationSetup, FederationStatus, FederationWorker, PeerPolicyChange,
     QueuedView,
 };
-pub use mail::MailRead;
+pub use mail::{MailMessage, MailRead};
 pub use repositories::{
     CodeLink, CodeQuestion, CodeSymbol, ForgottenRepository, NewRepository, Registered,
     RepositoryFile, RepositoryOptions, RepositoryStatus, RepositoryView, ScanProgress, ScanResult,

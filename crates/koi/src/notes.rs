@@ -22,7 +22,7 @@ impl Koi {
         let dir = self.kernel.vault().open(&caller.principal.space)?;
         let note = self.note(&dir, path)?;
         let space = &caller.principal.space;
-        self.kernel.patiently(caller.waited, || {
+        self.kernel.with_wait_limit(caller.waited, || {
             if !self.kernel.is_read_only()
                 && self.kernel.has_unfinished_write(space, &note.key)?
                 && let Ok(_lock) = self.kernel.lock_file(&note, Duration::ZERO)
@@ -60,7 +60,7 @@ impl Koi {
         let space = &caller.principal.space;
         let n_bytes = content.len();
         let writing = |_: Option<&str>| Ok(Writing::new(content, "NoteWritten"));
-        self.kernel.patiently(caller.waited, || {
+        self.kernel.with_wait_limit(caller.waited, || {
             self.kernel.write_file(space, &dir, &note, writing)
         })?;
         self.kernel.catch_up(space, n_bytes);

@@ -1,7 +1,7 @@
 //! The tokens and the time of a run of several questions.
 
 use crate::{Answer, Model, Question, Turn, Usage, tokens_of};
-use kenning_core::{Error, Result};
+use kenning_core::{Code, Error, Result};
 use std::time::Instant;
 
 /// An answer shorter than this says nothing, so no question is asked for it.
@@ -50,16 +50,27 @@ impl Budget {
         if input.saturating_add(ANSWER_TOKENS_MIN) > left {
             let (used, max) = (self.used.total(), self.tokens_max);
             return Err(Error::new(
-                kenning_core::Code::Limited,
+                Code::Limited,
                 format!("{used} of {max} tokens are used, and the next question has about {input}"),
             )
             .hint("set KENNING_MODEL_TOKENS to a higher number, or ask for less"));
         }
         question.answer_tokens_max = question.answer_tokens_max.min(left - input);
         question.deadline = question.deadline.min(self.deadline);
-        let answer = model.ask(&question)?;
-        self.used.add(answer.usage);
-        Ok(answer)
+        let asked = model.ask(&question);
+        match &asked {
+            Ok(answer) => self.used.add(answer.usage),
+            // The question was read, and how much was answered nobody says.
+            Err(error) if error.code == Code::Timeout => {
+                self.used.add(Usage {
+                    input,
+                    output: 0,
+                    is_estimated: true,
+                });
+            }
+            Err(_) => {}
+        }
+        asked
     }
 }
 

@@ -18,6 +18,7 @@ mod wire;
 pub use budget::Budget;
 pub use provider::{Provider, Sleep};
 pub use settings::{Api, Given, Settings};
+pub use wire::{read_answer, read_refusal};
 
 use kenning_core::Result;
 use serde_json::Value;

@@ -99,7 +99,7 @@ impl Provider {
         if response.status != 200 {
             return Err(self.refused(&response));
         }
-        let mut answer = wire::answer(*api, &response.body).map_err(|why| Failure {
+        let mut answer = wire::read_answer(*api, &response.body).map_err(|why| Failure {
             error: self.nonsense(why),
             // What came does not depend on the moment.
             repeatable: false,
@@ -158,7 +158,7 @@ impl Provider {
         let said = match status {
             // Messages about keys often show part of the key.
             401 | 403 => None,
-            _ => wire::refusal(&response.body),
+            _ => wire::read_refusal(&response.body),
         };
         let said = said.map(|it| match &self.settings.key {
             Some(key) => key.redact(&it),

@@ -118,7 +118,10 @@ fn messages(api: Api, question: &Question<'_>) -> Vec<Value> {
 }
 
 /// The answer, or what is wrong with it.
-pub(crate) fn answer(api: Api, body: &[u8]) -> Result<Answer, &'static str> {
+///
+/// # Errors
+/// What is wrong, in words that quote nothing of it.
+pub fn read_answer(api: Api, body: &[u8]) -> Result<Answer, &'static str> {
     // The parser's message may quote the text, so only the fact is reported.
     let said: Value = serde_json::from_slice(body).map_err(|_| "it is not JSON")?;
     let (text, calls, usage) = match api {
@@ -211,7 +214,7 @@ fn usage(of: Option<&Value>, input: &str, output: &str) -> Option<Usage> {
 }
 
 /// The server's reason for a refusal, as one short line.
-pub(crate) fn refusal(body: &[u8]) -> Option<String> {
+pub fn read_refusal(body: &[u8]) -> Option<String> {
     const CHARS_MAX: usize = 160;
     let body: Value = serde_json::from_slice(body).ok()?;
     let places = ["/error/message", "/error", "/message", "/detail"];

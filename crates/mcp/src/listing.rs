@@ -1,7 +1,7 @@
 //! Lists the tools in pages.
 
 use kenning_engine::kami::ToolFunction;
-use kenning_tools::{AnyTool, Effect};
+use kenning_tools::{AnyTool, Effect, lean};
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ListToolsResult, PaginatedRequestParams, Tool, ToolAnnotations};
 use serde_json::Value;
@@ -18,7 +18,8 @@ pub(crate) fn tool(tool: &dyn AnyTool) -> Tool {
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let listed = Tool::new(tool.name(), tool.description(), object(tool.input_schema()))
+    let schema = object(lean(tool.input_schema()));
+    let listed = Tool::new(tool.name(), tool.description(), schema)
         .with_title(tool.title())
         .with_annotations(annotations);
     match tool.output_schema() {

@@ -3,6 +3,7 @@
 use crate::call;
 use crate::changes::{Listener, ToolChanges};
 use crate::{listing, skills, tasks};
+use kenning_engine::runs::Run;
 use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::slots::Load;
 use kenning_tools::{Board, Reply, Toolset, near};
@@ -111,6 +112,32 @@ impl Server {
         call::run(self.board.slots(), Load::of_tool(name), call, refuse, work).await
     }
 
+    /// How the task of a run is; `reply` makes the answer to its call of a run that has ended.
+    ///
+    /// # Errors
+    /// There is no such run, and those of the store.
+    pub async fn task_as(
+        &self,
+        request: GetTaskParams,
+        context: &RequestContext<RoleServer>,
+        reply: impl FnOnce(Run) -> Reply + Send + 'static,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let can_ask = tasks::can_ask(context);
+        tasks::get(
+            &self.board,
+            self.principal(context),
+            request.task_id,
+            can_ask,
+            reply,
+        )
+        .await
+    }
+
+    /// The answer to a call whose run goes on as a task.
+    pub fn task_of(run: &Run) -> CallToolResponse {
+        tasks::created(run)
+    }
+
     /// The default caller.
     pub(crate) fn default_principal(&self) -> &Principal {
         &self.principal
@@ -159,7 +186,8 @@ impl Server {
         }
     }
 
-    pub(crate) fn board(&self) -> &Board {
+    /// The board.
+    pub fn board(&self) -> &Board {
         &self.board
     }
 
@@ -277,17 +305,27 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        tasks::get(self, self.principal(&context), request.task_id).await
+        self.task_as(request, &context, kenning_tools::workflow_reply)
+            .await
     }
 
-    /// No workflow asks its client anything, so every answer comes too late and changes nothing.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let task = tasks::get(self, self.principal(&context), request.task_id);
-        task.await.map(drop)
+        let UpdateTaskParams {
+            task_id,
+            input_responses,
+            ..
+        } = request;
+        tasks::update(
+            &self.board,
+            self.principal(&context),
+            task_id,
+            input_responses,
+        )
+        .await
     }
 
     async fn cancel_task(
@@ -295,7 +333,7 @@ impl ServerHandler for Server {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        tasks::cancel(self, self.principal(&context), request.task_id).await
+        tasks::cancel(&self.board, self.principal(&context), request.task_id).await
     }
 
     /// rmcp calls this for unknown methods, and for known ones with unreadable parameters.
@@ -319,7 +357,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         self.require_items::<ListPromptsRequestMethod>()?;
-        skills::list_prompts(self, self.principal(&context)).await
+        skills::list_prompts(&self.board, self.principal(&context)).await
     }
 
     async fn get_prompt(
@@ -328,7 +366,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         self.require_items::<GetPromptRequestMethod>()?;
-        skills::get_prompt(self, self.principal(&context), request).await
+        skills::get_prompt(&self.board, self.principal(&context), request).await
     }
 
     async fn list_resources(
@@ -337,7 +375,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         self.require_items::<ListResourcesRequestMethod>()?;
-        skills::list_resources(self, self.principal(&context), request).await
+        skills::list_resources(&self.board, self.principal(&context), request).await
     }
 
     async fn list_resource_templates(
@@ -355,7 +393,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         self.require_items::<ReadResourceRequestMethod>()?;
-        skills::read_resource(self, self.principal(&context), &request.uri).await
+        skills::read_resource(&self.board, self.principal(&context), &request.uri).await
     }
 
     // rmcp would answer the next four as if the server did what they ask for.

@@ -5,12 +5,12 @@
 //! here.
 
 use crate::call;
-use crate::server::Server;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kenning_core::Code;
 use kenning_engine::{Caller, Principal};
 use kenning_text::percent::{self, Stray};
+use kenning_tools::Board;
 use rmcp::ErrorData;
 use rmcp::model::{
     ContentBlock, GetPromptRequestParams, GetPromptResponse, GetPromptResult, ListPromptsResult,
@@ -87,14 +87,14 @@ fn decode_percent(text: &str) -> Option<String> {
 
 /// Runs a query on a blocking thread.
 async fn query<T: Send + 'static>(
-    server: &Server,
+    board: &Board,
     principal: Principal,
     look: impl FnOnce(&kenning_engine::Engine, &Caller) -> Result<T, kenning_core::Error>
     + Send
     + 'static,
 ) -> Result<T, ErrorData> {
-    let engine = server.board().engine().clone();
-    let (slots, caller) = (server.board().slots(), Caller::new(principal));
+    let engine = board.engine().clone();
+    let (slots, caller) = (board.slots(), Caller::new(principal));
     let looked = call::run_blocking(slots, caller, move |caller| look(&engine, caller)).await;
     looked.flatten().map_err(|error| match error.code {
         Code::Internal => ErrorData::internal_error("Internal error", None),
@@ -104,11 +104,11 @@ async fn query<T: Send + 'static>(
 
 /// Every skill, then the other files of their folders, a page at a time.
 pub(crate) async fn list_resources(
-    server: &Server,
+    board: &Board,
     principal: Principal,
     request: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let skills = query(server, principal, |engine, caller| {
+    let skills = query(board, principal, |engine, caller| {
         engine.kiwi().skills(caller)
     })
     .await?;
@@ -158,7 +158,7 @@ pub(crate) fn list_resource_templates() -> ListResourceTemplatesResult {
 }
 
 pub(crate) async fn read_resource(
-    server: &Server,
+    board: &Board,
     principal: Principal,
     asked: &str,
 ) -> Result<ReadResourceResponse, ErrorData> {
@@ -168,7 +168,7 @@ pub(crate) async fn read_resource(
     };
     let (name, path) = parse_uri(asked).ok_or_else(missing)?;
     let mime_type = mime_type(&path);
-    let bytes = query(server, principal, move |engine, caller| {
+    let bytes = query(board, principal, move |engine, caller| {
         match engine.kiwi().skill_file(caller, &name, &path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(fault) if fault.error.code == Code::NotFound => Ok(None),
@@ -190,10 +190,10 @@ pub(crate) async fn read_resource(
 }
 
 pub(crate) async fn list_prompts(
-    server: &Server,
+    board: &Board,
     principal: Principal,
 ) -> Result<ListPromptsResult, ErrorData> {
-    let skills = query(server, principal, |engine, caller| {
+    let skills = query(board, principal, |engine, caller| {
         engine.kiwi().skills(caller)
     })
     .await?;
@@ -211,13 +211,13 @@ pub(crate) async fn list_prompts(
 }
 
 pub(crate) async fn get_prompt(
-    server: &Server,
+    board: &Board,
     principal: Principal,
     request: GetPromptRequestParams,
 ) -> Result<GetPromptResponse, ErrorData> {
     let name = request.name.clone();
     let given: Map<String, Value> = request.arguments.unwrap_or_default().into_iter().collect();
-    let found = query(server, principal, move |engine, caller| {
+    let found = query(board, principal, move |engine, caller| {
         match engine.kiwi().skill_prompt(caller, &name, &given) {
             Ok(found) => Ok(Some(found)),
             Err(fault) if fault.error.code == Code::NotFound => Ok(None),

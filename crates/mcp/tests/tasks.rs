@@ -83,3 +83,50 @@ async fn a_workflow_that_goes_on_is_a_task_that_can_be_asked_and_cancelled() {
     let refused = ask(&mut client, 9, "tasks/get", task(&id, &plain)).await;
     assert_eq!(refused["error"]["code"], -32021, "{refused}");
 }
+
+#[tokio::test]
+async fn a_suspended_workflow_asks_its_client_and_goes_on_with_the_answer() {
+    let fixture = Fixture::new();
+    fixture.put_document("docs/draft.md", "# Draft\n\nHow it works: TBD\n");
+    let server = Server::new(fixture.board.clone(), Principal::owner(Space::default()));
+    let mut client = Client::connect(server);
+    let tasks = json!({ "io.modelcontextprotocol/tasks": {} });
+    let (mut shy, mut asking) = (meta(), meta());
+    shy["io.modelcontextprotocol/clientCapabilities"] = json!({ "extensions": tasks });
+    asking["io.modelcontextprotocol/clientCapabilities"] =
+        json!({ "extensions": tasks, "elicitation": {} });
+    let input = json!({ "docPath": "docs/draft.md" });
+    let arguments = json!({ "workflowId": "collaboration", "input": input });
+    let start = json!({ "name": "kg_workflow_start", "arguments": arguments, "_meta": shy });
+    let created = ask(&mut client, 1, "tools/call", start).await;
+    let id = created["result"]["taskId"].as_str().unwrap().to_owned();
+    let runs = fixture.board.engine().runs().clone();
+    let family = kenning_engine::runs::Family::Workflow;
+    let owner = fixture.owner();
+    runs.suspend(&owner, family, &id, "the tide is high")
+        .unwrap();
+    let get = |meta: &Value| json!({ "taskId": id, "_meta": meta });
+    // Who cannot ask a user is only told.
+    let told = ask(&mut client, 2, "tasks/get", get(&shy)).await;
+    assert_eq!(told["result"]["status"], "working", "{told}");
+    assert_eq!(told["result"]["statusMessage"], "the tide is high");
+    let told = ask(&mut client, 3, "tasks/get", get(&asking)).await;
+    assert_eq!(told["result"]["status"], "input_required", "{told}");
+    let asked = told["result"]["inputRequests"].as_object().unwrap();
+    let (key, question) = asked.iter().next().unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{told}");
+    let text = question["params"]["message"].as_str().unwrap();
+    assert!(text.contains("the tide is high"), "{text}");
+    let filled = json!({ "action": "accept", "content": { "decision": "stop" } });
+    let mut answers = json!({ "unknown": filled });
+    let update =
+        |answers: &Value| json!({ "taskId": id, "inputResponses": answers, "_meta": asking });
+    let ack = ask(&mut client, 4, "tasks/update", update(&answers)).await;
+    assert_eq!(ack["result"]["resultType"], "complete", "{ack}");
+    let told = ask(&mut client, 5, "tasks/get", get(&asking)).await;
+    assert_eq!(told["result"]["status"], "input_required", "{told}");
+    answers[key] = filled;
+    ask(&mut client, 6, "tasks/update", update(&answers)).await;
+    let told = ask(&mut client, 7, "tasks/get", get(&asking)).await;
+    assert_eq!(told["result"]["status"], "cancelled", "{told}");
+}

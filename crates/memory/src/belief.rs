@@ -61,7 +61,7 @@ fn contradicting_claims(one: &str, other: &str) -> Option<String> {
     let all: Vec<&claims::Claim> = one.iter().chain(&other).collect();
     let mut found = claims::opposed(&all).into_iter();
     found
-        .find(|it| it.one < n_first && it.other >= n_first)
+        .find(|pair| pair.one < n_first && pair.other >= n_first)
         .map(|it| it.why)
 }
 

@@ -421,7 +421,7 @@ pub fn opposed(claims: &[&Claim]) -> Vec<Opposed> {
             }
         }
     }
-    found.sort_by_key(|it| (it.one, it.other));
+    found.sort_by_key(|pair| (pair.one, pair.other));
     found
 }
 

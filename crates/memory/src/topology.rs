@@ -79,7 +79,7 @@ pub fn inspect<Id: Clone>(vertices: &[Vertex<Id>], thresholds: &Thresholds) -> T
         chosen.map(|it| it.id.clone()).collect()
     };
     Topology {
-        orphans: ids(&|it| it.out_edges == 0 && it.in_edges_ms.is_empty()),
+        orphans: ids(&|node| node.out_edges == 0 && node.in_edges_ms.is_empty()),
         sudden_cores: ids(&|it| is_sudden_core(it, thresholds)),
     }
 }

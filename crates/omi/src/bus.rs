@@ -7,7 +7,7 @@
 
 use crate::Omi;
 use crate::memories::find_memory;
-use kenning_core::{Error, Result};
+use kenning_core::{Error, Hash, Result};
 use kenning_kernel::{Caller, Scope, timestamp};
 use kenning_store::{EventRow, ReadTx};
 use serde_json::{Map, Value, json};
@@ -78,7 +78,7 @@ impl EventType {
     pub fn find(text: &str) -> Result<&'static Self> {
         let found = EVENT_TYPES
             .iter()
-            .find(|it| it.class == text || it.name == text);
+            .find(|event| event.class == text || event.name == text);
         found.ok_or_else(|| {
             let names: Vec<&str> = EVENT_TYPES.iter().map(|it| it.name).collect();
             Error::invalid(format!("`event_type`: `{text}` is unknown"))
@@ -92,6 +92,8 @@ impl EventType {
 pub struct MemoryEvent {
     /// Its place in the log.
     pub seq: u64,
+    /// Its id in the log.
+    pub id: Hash,
     /// What kind of event it is.
     pub event_type: &'static EventType,
     /// When, in milliseconds since 1970.
@@ -148,7 +150,7 @@ impl Omi {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().read(space, read))
+            .with_wait_limit(caller.waited, || self.kernel.log().read(space, read))
     }
 
     /// The events after a place in the log, of one kind or of all, among the next `limit` events of
@@ -178,7 +180,7 @@ impl Omi {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().read(space, read))
+            .with_wait_limit(caller.waited, || self.kernel.log().read(space, read))
     }
 }
 
@@ -214,6 +216,7 @@ pub(crate) fn event(tx: &dyn ReadTx, row: &EventRow) -> Result<Option<MemoryEven
     json.insert("metadata".to_owned(), json!(metadata));
     Ok(Some(MemoryEvent {
         seq: row.seq,
+        id: row.id,
         event_type,
         at_ms,
         json: Value::Object(json),

@@ -51,7 +51,7 @@ impl Omi {
     pub fn session_start(&self, caller: &Caller, id: Option<&str>) -> Result<SessionStarted> {
         caller.principal.require(Scope::Write)?;
         self.kernel
-            .patiently(caller.waited, || self.begin(caller, id))
+            .with_wait_limit(caller.waited, || self.begin(caller, id))
     }
 
     fn begin(&self, caller: &Caller, id: Option<&str>) -> Result<SessionStarted> {
@@ -86,7 +86,7 @@ impl Omi {
     pub fn session_end(&self, caller: &Caller, id: Option<&str>) -> Result<SessionEnded> {
         caller.principal.require(Scope::Write)?;
         self.kernel
-            .patiently(caller.waited, || self.end(caller, id))
+            .with_wait_limit(caller.waited, || self.end(caller, id))
     }
 
     fn end(&self, caller: &Caller, id: Option<&str>) -> Result<SessionEnded> {

@@ -113,8 +113,19 @@ impl Shared {
                     fault.clear();
                     for name in hooks.into_keys() {
                         if senders.get(&name).is_none_or(JoinHandle::is_finished) {
+                            // Not a `Worker`: all senders share one signal, and a worker that is
+                            // dropped stops its own.
                             let sender = Sender::new(self.clone(), name.clone());
-                            senders.insert(name, std::thread::spawn(move || sender.run()));
+                            let send = move || {
+                                let sent = contained(|| {
+                                    sender.run();
+                                    Ok(())
+                                });
+                                if let Err(error) = sent {
+                                    tracing::error!("webhooks: {error}");
+                                }
+                            };
+                            senders.insert(name, std::thread::spawn(send));
                         }
                     }
                 }

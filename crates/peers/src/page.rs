@@ -43,7 +43,7 @@ pub struct Page {
 impl Page {
     /// How many entries come before what follows this page.
     pub fn end(&self) -> u64 {
-        self.from + self.entries.len() as u64
+        self.from.saturating_add(self.entries.len() as u64)
     }
 
     /// Whether the log goes on after it.

@@ -82,7 +82,7 @@ pub struct RequestSeal {
     pub challenge: String,
     /// Greater than that of every earlier request with this challenge.
     pub number: u64,
-    /// Ed25519.
+    /// The Ed25519 signature.
     pub signature: Vec<u8>,
 }
 

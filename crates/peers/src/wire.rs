@@ -278,7 +278,10 @@ fn read_row(value: &Value) -> Option<Row> {
         let numbers = value.get("numbers")?.as_array()?.iter();
         // A single-precision number survives the conversion to double and back.
         #[expect(clippy::cast_possible_truncation, reason = "it was one before")]
-        let number = |it: &Value| it.as_f64().map(|it| it as f32);
+        let number = |it: &Value| {
+            let number = it.as_f64()? as f32;
+            number.is_finite().then_some(number)
+        };
         return Some(Row::Vector(Vector {
             collection: text("collection")?,
             id: text("vector")?,

@@ -25,6 +25,12 @@ const TAG: &str = "Tag";
 /// The relationship from a node to one of its tags.
 const HAS_TAG: &str = "HAS_TAG";
 
+/// The label of events, which are in the log and not in the graph unless a query names it.
+pub(crate) const EVENT: &str = "Event";
+
+/// The relationship from an event to a node that it changed or connected.
+const CHANGED: &str = "CHANGED";
+
 /// A graph with fewer gaps than this is not made anew.
 const GAPS_MIN: usize = 10_000;
 
@@ -83,7 +89,7 @@ impl Clone for Graph {
 
 #[derive(Clone, Debug, Default)]
 struct NodeEntry {
-    /// None for a tag.
+    /// None for a tag or an event.
     id: Option<NodeId>,
     properties: Box<[(u32, Property)]>,
     outgoing: Vec<Neighbor>,
@@ -140,6 +146,18 @@ impl Graph {
             if !kept.iter().any(|it| it.node == tag) {
                 self.add_rel(slot, kind, tag, Arc::from(HAS_TAG), Arc::from([]));
             }
+        }
+    }
+
+    /// Adds an event of the log, with relationships to the nodes that it changed.
+    pub(crate) fn add_event(&mut self, properties: Vec<(String, Property)>, changed: &[u32]) {
+        let slot = self.add_entry(None);
+        let label = Token(self.labels.token(EVENT));
+        let properties = self.intern(properties).into_boxed_slice();
+        self.set_content(slot, Box::new([label]), properties);
+        let kind = Token(self.types.token(CHANGED));
+        for node in changed {
+            self.add_rel(slot, kind, *node, Arc::from(CHANGED), Arc::from([]));
         }
     }
 

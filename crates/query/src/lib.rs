@@ -12,8 +12,10 @@
 )]
 
 mod agtype;
+mod asked;
 mod by_value;
 mod column;
+mod events;
 mod follow;
 #[cfg(test)]
 mod following;
@@ -25,10 +27,15 @@ mod procedures;
 mod rows;
 mod view;
 
+pub use asked::{is_statement, names_code};
+
 use follow::Graphs;
-use graph::Graph;
+use graph::{EVENT, Graph};
 use kenning_core::{Error, Hlc, NodeId, Result, Space};
-use kenning_cypher::{Budget, Class, Moment, Phase, Run, Statement, Step, Stop, Value, Zone};
+use kenning_cypher::Graph as LanguageGraph;
+use kenning_cypher::{
+    Budget, Class, Moment, Phase, Run, Statement, Step, Stop, Unknown, Value, Zone,
+};
 use kenning_kernel::{Caller, Kernel, Scope};
 use kenning_store::{Edge, EdgeFilter, Node, When};
 use procedures::Called;
@@ -121,7 +128,7 @@ impl Queries {
             None => When::Now,
             Some(ms) => When::At(Hlc::end_of_ms(ms)),
         };
-        let graph = self.kernel.log().read(space, |tx| match when {
+        let mut graph = self.kernel.log().read(space, |tx| match when {
             When::Now => self.graphs.now(space, tx, &check),
             When::At(moment) => follow::at(tx, moment, &check).map(Arc::new),
         })?;
@@ -130,6 +137,24 @@ impl Queries {
             space,
             when,
         };
+        let now_ms = self.kernel.log().clock().now_ms();
+        // Most queries do not even have the word.
+        if asked::names_label(&question.text, EVENT) {
+            let view = View::new(&graph, &rows);
+            let called = Called {
+                kernel: &self.kernel,
+                caller,
+                graph: &graph,
+                view: &view,
+                now_ms,
+                when,
+            };
+            let unknown = statement.unknown(&view, &called, &parameters);
+            let is_event = |it: &Unknown| matches!(it, Unknown::Label(name) if name.eq_ignore_ascii_case(EVENT));
+            if unknown.map_err(refused)?.iter().any(is_event) {
+                graph = Arc::new(events::with_events(&graph, &self.kernel, space, when)?);
+            }
+        }
         let view = View::new(&graph, &rows);
         let ended: RefCell<Option<Error>> = RefCell::new(None);
         let stop = || {
@@ -141,7 +166,6 @@ impl Queries {
         budget.rows_max = ROWS_MAX;
         budget.memory_bytes_max = MEMORY_BYTES_MAX;
         budget.value.bytes_max = VALUE_BYTES_MAX;
-        let now_ms = self.kernel.log().clock().now_ms();
         let called = Called {
             kernel: &self.kernel,
             caller,
@@ -172,6 +196,30 @@ impl Queries {
             found.notes = notes::notes(&graph, &answer.unknown);
         }
         Ok(found)
+    }
+
+    /// Looks at the graph that queries are answered from: for tests, which run the language over it with limits
+    /// of their own.
+    ///
+    /// # Errors
+    ///
+    /// The caller may not read, or the store could not be read.
+    pub fn look<T>(
+        &self,
+        caller: &Caller,
+        look: impl FnOnce(&dyn LanguageGraph) -> T,
+    ) -> Result<T> {
+        caller.principal.require(Scope::Read)?;
+        let space = &caller.principal.space;
+        let check = || caller.check();
+        let now = |tx: &dyn kenning_store::ReadTx| self.graphs.now(space, tx, &check);
+        let graph = self.kernel.log().read(space, now)?;
+        let rows = StoredRows {
+            kernel: &self.kernel,
+            space,
+            when: When::Now,
+        };
+        Ok(look(&View::new(&graph, &rows)))
     }
 
     /// What lies in memory, for `doctor` and metrics: graphs, their nodes and relationships.

@@ -14,12 +14,7 @@ pub(crate) fn notes(graph: &Graph, unknown: &[Unknown]) -> Vec<String> {
         counted.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         counted.into_iter().map(|it| it.0).collect::<Vec<_>>()
     });
-    let note = |unknown: &Unknown| {
-        match unknown {
-        Unknown::Label(name) if name.eq_ignore_ascii_case("event") => {
-            "no node has the label `Event`: events are listed by `CALL kenning.events() YIELD event, node`"
-                .to_owned()
-        }
+    let note = |unknown: &Unknown| match unknown {
         Unknown::Label(name) => format!(
             "no node has the label `{name}`{}",
             proposed(name, &labels, "CALL kenning.labels()")
@@ -36,7 +31,6 @@ pub(crate) fn notes(graph: &Graph, unknown: &[Unknown]) -> Vec<String> {
             });
             format!("nothing has a property `{name}`{near}")
         }
-    }
     };
     unknown.iter().map(note).collect()
 }

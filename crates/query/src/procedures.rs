@@ -1,17 +1,14 @@
 //! What `CALL` can name.
 
 use crate::counts;
+use crate::events;
 use crate::graph::Graph;
-use crate::rows;
 use crate::view::View;
-use kenning_audit::Change;
-use kenning_core::NodeId;
 use kenning_cypher::{Class, Error, Procedures, Result, Signature, Value};
 use kenning_kernel::search::{Search, Wanted, policy};
 use kenning_kernel::{Caller, Kernel};
 use kenning_search::Filter;
-use kenning_store::{EventFilter, EventPage, EventRow, When};
-use std::collections::BTreeMap;
+use kenning_store::{EventRow, When};
 use std::sync::Arc;
 
 /// Hits of a search, unless the query asks for fewer or more.
@@ -22,18 +19,6 @@ const HITS_MAX: i64 = 1_000;
 
 /// Events, unless the query asks for fewer or more.
 const EVENTS_DEFAULT: i64 = 100;
-
-/// Events at most.
-const EVENTS_MAX: i64 = 10_000;
-
-/// The nodes that a change is about.
-fn changed(change: &Change) -> Vec<NodeId> {
-    match change {
-        Change::PutNode { id, .. } | Change::RemoveNode { id } => vec![*id],
-        Change::PutEdge { src, dst, .. } | Change::EndEdge { src, dst, .. } => vec![*src, *dst],
-        _ => Vec::new(),
-    }
-}
 
 /// The procedures, over the graph of one query.
 pub(crate) struct Called<'a> {
@@ -96,33 +81,16 @@ impl Called<'_> {
             "kenning.events",
             arguments.get(1),
             EVENTS_DEFAULT,
-            EVENTS_MAX,
+            events::EVENTS_MAX,
         )?;
-        let filter = EventFilter {
-            kinds,
-            to: match self.when {
-                When::Now => None,
-                When::At(moment) => Some(moment),
-            },
-            ..EventFilter::default()
-        };
-        let page = EventPage {
-            limit: limit.min(n_max),
-            newest_first: true,
-            ..EventPage::default()
-        };
         let space = &self.caller.principal.space;
-        let found = self.kernel.log();
-        let found = found.read(space, |tx| tx.find_events(&filter, page));
+        let found = events::read(self.kernel, space, self.when, kinds, limit.min(n_max));
         let found = found.map_err(|error| Error::graph(error.to_string()))?;
         let mut rows = Vec::new();
         for row in &found {
             let event = described(row)?;
-            let changes = kenning_audit::event::parse(row).map_or_else(Vec::new, |it| it.changes);
-            let mut nodes: Vec<_> = changes.iter().flat_map(changed).collect();
-            nodes.sort_unstable();
-            nodes.dedup();
-            let nodes = nodes.into_iter().filter_map(|it| self.view.find(it));
+            let nodes = events::changed(row).into_iter();
+            let nodes = nodes.filter_map(|it| self.view.find(it));
             let before = rows.len();
             rows.extend(nodes.map(|it| vec![event.clone(), Value::Node(it)]));
             if rows.len() == before {
@@ -180,20 +148,8 @@ fn limit(procedure: &str, given: Option<&Value>, default: i64, most: i64) -> Res
 
 /// An event as a map.
 fn described(row: &EventRow) -> Result<Value> {
-    let mut map: BTreeMap<Arc<str>, Value> = BTreeMap::new();
-    let mut add = |name: &str, value: Value| map.insert(Arc::from(name), value);
-    add(
-        "seq",
-        Value::Int(i64::try_from(row.seq).unwrap_or(i64::MAX)),
-    );
-    add("id", Value::str(row.id.to_string()));
-    add("kind", Value::str(&row.kind));
-    add("at", rows::moment(row.hlc.ms()));
-    add("author", Value::str(&row.author));
-    if !row.sealed.agent.is_empty() {
-        add("agent", Value::str(&row.sealed.agent));
-    }
-    Value::map(map)
+    let named = events::properties(row).into_iter();
+    Value::map(named.map(|(name, it)| (Arc::from(name), it)).collect())
 }
 
 fn wrong(message: impl Into<String>) -> Error {

@@ -220,8 +220,10 @@ impl Graph for View<'_> {
     fn node_name(&self, node: NodeId) -> String {
         match self.graph.id_of(slot(node)) {
             Some(id) => id.to_string(),
-            None => match self.node_property(node, "name") {
-                Ok(Value::Str(name)) => format!("tag:{name}"),
+            // An event has an id of its own, a tag only its name.
+            None => match ["id", "name"].map(|it| self.node_property(node, it)) {
+                [Ok(Value::Str(id)), _] => id.to_string(),
+                [_, Ok(Value::Str(name))] => format!("tag:{name}"),
                 _ => format!("tag:{}", node.0),
             },
         }

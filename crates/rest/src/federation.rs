@@ -5,7 +5,7 @@
 
 use crate::answer;
 use crate::guard::{PROXY_HEADERS, Peer};
-use crate::routes::Shared;
+use crate::handler::Shared;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, State};

@@ -19,17 +19,19 @@ use crate::hosts::Hosts;
 use crate::peers;
 use crate::places::Place;
 use crate::rate::Rate;
+use crate::refusals::Refusals;
+pub use crate::server::Peer;
 use crate::server::{Limits, Terms};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
 use axum::middleware::Next;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_engine::{Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
 use kenning_tools::slots::Slots;
 use kenning_tools::slots::bodies::{FREE_BYTES, Held};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -70,6 +72,7 @@ pub struct Guard {
     failures: Failures,
     origins: Vec<Origin>,
     slots: Arc<Slots>,
+    refusals: Arc<Refusals>,
 }
 
 impl Guard {
@@ -96,6 +99,7 @@ impl Guard {
             owner_space,
             rate,
             failures: Failures::new(failures::OF_ONE_MAX, Instant::now()),
+            refusals: Arc::default(),
             origins: Vec::new(),
             slots: Arc::default(),
         }
@@ -106,6 +110,11 @@ impl Guard {
     pub(crate) fn with_slots(mut self, slots: Arc<Slots>) -> Self {
         self.slots = slots;
         self
+    }
+
+    /// How long refusals took.
+    pub(crate) fn refusals(&self) -> Arc<Refusals> {
+        Arc::clone(&self.refusals)
     }
 
     /// Refuses a body, before it is read, whose call would be refused, and one that is not held beside those
@@ -198,7 +207,7 @@ impl Guard {
             })
         };
         if foreign && !followed {
-            return Err(Error::denied("a page of another site is asking")
+            return Err(Error::denied("cross-site request refused")
                 .hint("open the address itself, or call it from a program"));
         }
         Ok(())
@@ -402,6 +411,7 @@ pub(crate) async fn layer(
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
+    let began = Instant::now();
     let origin = guard.shared_origin(request.headers());
     let admitted = match cors::preflight(origin.as_ref(), &request) {
         Some(answer) => {
@@ -464,6 +474,9 @@ pub(crate) async fn layer(
         headers
             .entry(name)
             .or_insert(HeaderValue::from_static(value));
+    }
+    if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        guard.refusals.add(began.elapsed());
     }
     response
 }
@@ -560,7 +573,3 @@ fn limited(why: String, seconds: u64) -> Response<Body> {
     headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     response
 }
-
-/// Who is at the other end of the connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer(pub SocketAddr);

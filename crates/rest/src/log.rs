@@ -1,7 +1,9 @@
 //! The signed log: its state, its checkpoints, and proofs. What happened is asked by `kg_audit_query`.
 
+pub(crate) mod peers;
+
 use crate::answer;
-use crate::routes::{Shared, Slots, attended};
+use crate::handler::{Shared, Slots, attended};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};

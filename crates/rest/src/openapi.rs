@@ -1,6 +1,6 @@
 //! The OpenAPI document, from the tool table.
 
-use crate::{koi, memory, registry};
+use crate::{koi, log, memory, registry};
 use kenning_core::CODES;
 use kenning_engine::kami::ToolFunction;
 use kenning_tools::{AnyTool, Effect, Toolset};
@@ -42,8 +42,12 @@ pub(crate) fn with_installed(tools: &[&'static dyn AnyTool], installed: &[ToolFu
     );
     paths.insert(
         "/events".to_owned(),
-        get("The log as it grows", "text/event-stream"),
+        get(
+            "The log as it grows, from the event that `Last-Event-ID` or `after` names: its `id`, or its number",
+            "text/event-stream",
+        ),
     );
+    paths.extend(log::peers::paths());
     paths.extend(koi::description::paths(tools));
     paths.extend(memory::description::paths(tools));
     paths.extend(registry::description::paths(tools));

@@ -141,8 +141,8 @@ impl Places {
     }
 
     /// Gives a new connection its slot: a handle that reports what the connection does, and the
-    /// lease.
-    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> (Place, Lease) {
+    /// place_guard.
+    pub(crate) fn take(self: &Arc<Self>, address: IpAddr) -> (Place, PlaceGuard) {
         let (open, closed) = oneshot::channel();
         let address = client_of(address);
         let mut state = self.lock();
@@ -171,11 +171,11 @@ impl Places {
             places: Arc::clone(self),
             id,
         };
-        let lease = Lease {
+        let place_guard = PlaceGuard {
             place: place.clone(),
             closed,
         };
-        (place, lease)
+        (place, place_guard)
     }
 
     fn who_gives_way(&self, state: &State) -> Option<u64> {
@@ -206,12 +206,12 @@ impl State {
 }
 
 /// Held by the task of the connection; the slot is free again when it is dropped.
-pub(crate) struct Lease {
+pub(crate) struct PlaceGuard {
     place: Place,
     closed: oneshot::Receiver<()>,
 }
 
-impl Lease {
+impl PlaceGuard {
     /// Done when the slot was given to another connection.
     pub(crate) async fn given_away(&mut self) {
         // Nothing is ever sent: the other end is dropped with the entry.
@@ -219,7 +219,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for PlaceGuard {
     fn drop(&mut self) {
         self.place.places.lock().remove(self.place.id);
         self.place.places.changed.notify_waiters();
@@ -339,12 +339,12 @@ mod tests {
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    fn is_open(lease: &mut Lease) -> bool {
-        lease.closed.try_recv() == Err(oneshot::error::TryRecvError::Empty)
+    fn is_open(place_guard: &mut PlaceGuard) -> bool {
+        place_guard.closed.try_recv() == Err(oneshot::error::TryRecvError::Empty)
     }
 
     /// How many of the connections are still open.
-    fn n_open(taken: &mut [(Place, Lease)]) -> usize {
+    fn n_open(taken: &mut [(Place, PlaceGuard)]) -> usize {
         taken
             .iter_mut()
             .map(|it| is_open(&mut it.1))
@@ -418,7 +418,7 @@ mod tests {
     #[tokio::test]
     async fn a_place_is_available_as_soon_as_somebody_waits_or_leaves() {
         let places = Places::new(1, Duration::from_secs(3_600));
-        let (working, lease) = places.take(HERE);
+        let (working, place_guard) = places.take(HERE);
         assert!(working.begin());
         let available = tokio::spawn({
             let places = Arc::clone(&places);
@@ -431,7 +431,7 @@ mod tests {
         working.flushed();
         available.await.unwrap();
         assert!(working.begin());
-        drop(lease);
+        drop(place_guard);
         places.available().await;
     }
 

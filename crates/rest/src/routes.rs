@@ -1,77 +1,37 @@
 //! The routes, all over the same board.
 
 use crate::guard::{self, Guard};
+use crate::handler::{Shared, Slots, arguments, arguments_of_query, attended, attended_as};
 use crate::koi::{self, Koi};
 use crate::memory::{self, Memory};
+use crate::tail::Tail;
 use crate::{answer, body, federation, log, openapi, peers, registry, sse};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{Extension, FromRef, Path, Query, Request, State};
+use axum::extract::{Extension, Path, Query, Request, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
-use http_body_util::BodyExt;
 use kenning_core::Error;
 use kenning_engine::{Caller, Principal, Waited};
-use kenning_tools::slots::{self, Load};
+use kenning_tools::slots::Load;
 use kenning_tools::{AnyTool, Board, Effect, Toolset, installed_summary, near, summary};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-use tokio::sync::oneshot;
-
-/// The places of those who are served.
-#[derive(Clone)]
-pub(crate) struct Slots {
-    pub(crate) calls: Arc<slots::Slots>,
-    pub(crate) tail: sse::Tail,
-}
-
-/// What every handler can ask for.
-#[derive(Clone)]
-pub(crate) struct Shared {
-    board: Board,
-    slots: Slots,
-    memory: Memory,
-    koi: Koi,
-}
-
-impl FromRef<Shared> for Koi {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.koi.clone()
-    }
-}
-
-impl FromRef<Shared> for Board {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.board.clone()
-    }
-}
-
-impl FromRef<Shared> for Slots {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.slots.clone()
-    }
-}
-
-impl FromRef<Shared> for Memory {
-    fn from_ref(shared: &Shared) -> Self {
-        shared.memory.clone()
-    }
-}
 
 /// Everything that answers, with the layer around it. `extra` holds what other doors bring (`/mcp`).
 pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
     let guard = guard.with_slots(board.slots().clone());
     let slots = Slots {
         calls: board.slots().clone(),
-        tail: sse::Tail::of(&board),
+        tail: Tail::of(&board),
+        refusals: guard.refusals(),
     };
     let memory = Memory::of(&board);
     let koi = Koi::of(&board);
     // Clients of every contract ask `/health`; where the KOI tools are, it is theirs.
     let has_koi_health = koi.has_health();
+    let shared = Shared { board, slots };
     let mut router = Router::new();
     if !has_koi_health {
         router = router.route("/health", get(health));
@@ -88,15 +48,11 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/sync", post(peers::receive))
         .merge(federation::routes())
         .merge(log::routes())
-        .merge(koi::routes(has_koi_health))
-        .merge(memory::routes())
+        .merge(log::peers::routes())
         .merge(registry::routes())
-        .with_state(Shared {
-            board,
-            slots,
-            memory,
-            koi,
-        })
+        .with_state(shared.clone())
+        .merge(koi::routes(shared.clone(), koi))
+        .merge(memory::routes(shared, memory))
         .merge(extra)
         .fallback(nothing)
         .method_not_allowed_fallback(wrong_method)
@@ -115,9 +71,10 @@ async fn front() -> &'static str {
      GET  /events         the log as server-sent events; `?event_type=NodeCreated` for some of them\n\
      GET  /log            its size, kinds, newest checkpoint and last verification\n\
      GET  /log/checkpoints its signed checkpoints; /log/proof/{event} proves that an event is in it\n\
+     GET  /log/checkpoint the newest checkpoint as a signed note, for witnesses\n\
+     GET  /peers          how it stands with other nodes; /peers/conflicts lists what contradicts what they wrote\n\
      POST /sync, /events  messages of other nodes, signed by their keys\n\
      POST /koi-net/…      messages of nodes of KOI-net, signed by their keys\n\
-     GET  /log/checkpoint the newest checkpoint as a signed note, for witnesses\n\
      /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
      /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
      GET  /health         the KOI API: entities, relationships, documents, pages, repositories\n\
@@ -167,25 +124,30 @@ async fn health(
 
 async fn metrics(
     State(board): State<Board>,
+    State(slots): State<Slots>,
     Extension(who): Extension<Principal>,
     Extension(waited): Extension<Waited>,
 ) -> Response<Body> {
     let mut text = board.metrics().to_text() + &board.slots().counts().to_text();
+    text += &slots.refusals.to_text();
     let caller = Caller::new(who).after(waited);
+    // A token that may not read the log still sees the counters.
     let state = tokio::task::spawn_blocking(move || {
         let engine = board.engine();
-        let log = engine.log_summary(&caller)?;
-        let federation = match engine.koi().is_federated()? {
-            true => federation::metrics(&engine.koi().federation_status(&caller)?),
-            false => String::new(),
+        let log = engine.log_summary(&caller);
+        let peers = engine.sync_status(&caller, None);
+        let federation = || match engine.koi().is_federated()? {
+            true => engine.koi().federation_status(&caller).map(Some),
+            false => Ok(None),
         };
-        Ok::<_, Error>((log, federation))
+        let mut text = log.map(|it| log::metrics(&it)).unwrap_or_default();
+        text += &peers.map(|it| log::peers::metrics(&it)).unwrap_or_default();
+        if let Ok(Some(status)) = federation() {
+            text += &federation::metrics(&status);
+        }
+        text
     });
-    // A token that may not read the log still sees the counters.
-    if let Ok(Ok((log, federation))) = state.await {
-        text += &log::metrics(&log);
-        text += &federation;
-    }
+    text += &state.await.unwrap_or_default();
     let mut response = Response::new(Body::from(text));
     let text = header::HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, text);
@@ -280,25 +242,6 @@ async fn call_safe(
     }
 }
 
-/// A query knows only text; where the schema wants something else, it is read as JSON.
-pub(crate) fn arguments_of_query(
-    query: Vec<(String, String)>,
-    schema: &Value,
-) -> Result<Value, Error> {
-    let mut arguments = Map::new();
-    for (field, text) in query {
-        if arguments.contains_key(&field) {
-            return Err(Error::invalid(format!("`{field}` stands twice")));
-        }
-        let kind = &schema["properties"][&field]["type"];
-        let wants_text = kind.to_string().contains("string");
-        let value = (!wants_text).then(|| serde_json::from_str(&text).ok());
-        let value = value.flatten().unwrap_or(Value::String(text));
-        arguments.insert(field, value);
-    }
-    Ok(Value::Object(arguments))
-}
-
 async fn call(
     State(board): State<Board>,
     State(slots): State<Slots>,
@@ -340,44 +283,6 @@ fn unknown(tool: &str, near: &[String]) -> Response<Body> {
     answer::error(&error)
 }
 
-/// Reads the body. A form that a web page could send without asking is not JSON and is refused.
-pub(crate) async fn arguments(headers: &HeaderMap, body: Body) -> Result<Value, Error> {
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|it| it.to_str().ok())
-        .unwrap_or_default();
-    let kind = kind
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    // Too large or too slow is told by the layer.
-    let bytes = body
-        .collect()
-        .await
-        .map_err(|cause| Error::invalid("the request body could not be read").because(cause))?;
-    let bytes = bytes.to_bytes();
-    if bytes.is_empty() {
-        return Ok(Value::Null);
-    }
-    if kind != "application/json" {
-        return Err(Error::invalid(format!("the content type is `{kind}`"))
-            .hint("send `Content-Type: application/json`"));
-    }
-    serde_json::from_slice(&bytes)
-        .map_err(|cause| Error::invalid(format!("the body is not JSON: {cause}")))
-}
-
-/// Told when its owner goes away, as a handler does when the client closes the connection.
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 async fn run(
     board: Board,
     slots: Slots,
@@ -391,97 +296,5 @@ async fn run(
         Ok(Some(reply)) => answer::reply(&reply),
         Ok(None) => unknown(&name, &listed.near(&name)),
         Err(error) => answer::error(&error),
-    }
-}
-
-/// Does the work on a thread that may wait, and tells it when nobody waits for it any more.
-pub(crate) async fn attended<T: Send + 'static>(
-    slots: &Slots,
-    caller: Caller,
-    work: impl FnOnce(&Caller) -> T + Send + 'static,
-) -> Result<T, Error> {
-    attended_as(Load::Works, slots, caller, work).await
-}
-
-/// The same for work that may mostly wait.
-pub(crate) async fn attended_as<T: Send + 'static>(
-    load: Load,
-    slots: &Slots,
-    mut caller: Caller,
-    work: impl FnOnce(&Caller) -> T + Send + 'static,
-) -> Result<T, Error> {
-    let before = Instant::now();
-    let (tell, told) = oneshot::channel();
-    let admitted = move |slot| {
-        // Who went away meanwhile leaves the slot to the next.
-        drop(tell.send(slot));
-    };
-    slots
-        .calls
-        .enter(&caller.principal, load, Box::new(admitted))?;
-    let slot = told.await.map_err(|_| slots::sent_away())?;
-    caller.waited.0 += before.elapsed();
-    let _cancel = CancelOnDrop(caller.cancelled.clone());
-    // The slot is free only when the work has ended: work that nobody waits for still takes its place.
-    let done = tokio::task::spawn_blocking(move || slot.run(|| work(&caller)));
-    done.await
-        .map_err(|cause| Error::internal("a call").because(cause))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use kenning_core::Space;
-    use std::sync::mpsc;
-    use std::time::Duration;
-
-    fn slots() -> Slots {
-        Slots {
-            calls: Arc::default(),
-            tail: sse::Tail::silent(),
-        }
-    }
-
-    #[tokio::test]
-    async fn work_that_nobody_waits_for_hears_of_it_and_keeps_its_slot_until_it_stops() {
-        let slots = slots();
-        let (began, has_begun) = mpsc::channel();
-        let (end, ended) = mpsc::channel::<()>();
-        let (heard, hears) = mpsc::channel();
-        let work = move |caller: &Caller| {
-            began.send(caller.check().is_ok()).unwrap();
-            ended.recv().unwrap();
-            heard.send(caller.check().is_err()).unwrap();
-        };
-        let caller = Caller::new(Principal::owner(Space::default()));
-        let call = attended(&slots, caller, work);
-        let call = tokio::time::timeout(Duration::from_millis(50), call);
-        assert!(call.await.is_err(), "the client goes away");
-        assert!(has_begun.recv().unwrap());
-        assert_eq!(slots.calls.n_running(), 1);
-        end.send(()).unwrap();
-        assert!(hears.recv().unwrap(), "the work is told");
-        while slots.calls.n_running() > 0 {
-            tokio::task::yield_now().await;
-        }
-    }
-
-    #[test]
-    fn a_query_is_read_as_the_schema_says() {
-        let schema = json!({ "properties": { "path": { "type": "string" },
-            "limit": { "type": ["integer", "null"] }, "tags": { "type": "array" } } });
-        let check = |query: &[(&str, &str)], expected: Option<Value>| {
-            let query = query
-                .iter()
-                .map(|it| (it.0.to_owned(), it.1.to_owned()))
-                .collect();
-            assert_eq!(arguments_of_query(query, &schema).ok(), expected);
-        };
-        check(
-            &[("path", "7"), ("limit", "7"), ("tags", "[1]")],
-            Some(json!({ "path": "7", "limit": 7, "tags": [1] })),
-        );
-        check(&[("limit", "x")], Some(json!({ "limit": "x" })));
-        check(&[("path", "a"), ("path", "b")], None);
     }
 }

@@ -1,6 +1,5 @@
 //! Listening.
 
-use crate::guard::Peer;
 use crate::places::Places;
 use crate::progress::{Answer, Received};
 use crate::stream::Stream;
@@ -55,6 +54,10 @@ impl Default for Limits {
         }
     }
 }
+
+/// Who is at the other end of the connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub SocketAddr);
 
 /// What a request should know of the server it came to.
 #[derive(Clone, Debug)]
@@ -140,7 +143,7 @@ pub async fn serve_within(
             tracing::debug!("no delay could not be set: {cause}");
         }
         let (router, terms) = (router.clone(), terms.clone());
-        let (place, mut lease) = places.take(peer.ip());
+        let (place, mut guard) = places.take(peer.ip());
         let stream = Stream::new(stream, place.clone(), terms.limits.stall_time_max);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
@@ -174,7 +177,7 @@ pub async fn serve_within(
                         tracing::debug!("a connection ended: {cause}");
                     }
                 }
-                () = lease.given_away() => tracing::debug!("a connection was closed in favor of a new one"),
+                () = guard.given_away() => tracing::debug!("a connection was closed in favor of a new one"),
             }
         });
     }

@@ -2,9 +2,9 @@
 
 use crate::answer;
 use crate::guard::Pass;
-use crate::memory::{self, Memory};
-use crate::routes::Slots;
+use crate::handler::Slots;
 use crate::server::Terms;
+use crate::tail::Tail;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Extension, Query, State};
@@ -18,7 +18,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 /// A line is sent at least this often, so that a dead connection is noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -28,41 +28,10 @@ const KEEP_ALIVE_MEMORY: Duration = Duration::from_secs(30);
 const BATCH: usize = 100;
 /// The most types that a client asks for.
 const TYPES_MAX: usize = 100;
+/// So many digits of an event's id stand beside its place.
+const ID_DIGITS: usize = 16;
 /// At most this many clients read the log at once.
 const READING_MAX: usize = 8;
-
-/// Says when it is worth reading the log again.
-#[derive(Clone)]
-pub(crate) struct Tail {
-    appended: watch::Receiver<()>,
-    /// How often to read anyway: the store does not notify about every append.
-    poll: Duration,
-}
-
-impl Tail {
-    pub(crate) fn of(board: &Board) -> Self {
-        let (sender, appended) = watch::channel(());
-        let poll = board.engine().on_append(Arc::new(move || {
-            // Without followers there is nobody to tell.
-            let _nobody = sender.send(());
-        }));
-        Self { appended, poll }
-    }
-
-    /// One that never notifies.
-    #[cfg(test)]
-    pub(crate) fn silent() -> Self {
-        Self {
-            appended: watch::channel(()).1,
-            poll: Duration::from_secs(1),
-        }
-    }
-
-    async fn wait(&mut self) {
-        // Time is up, something was appended, or the store is closing: read in any case.
-        drop(tokio::time::timeout(self.poll, self.appended.changed()).await);
-    }
-}
 
 /// `GET /events`: everything after `Last-Event-ID` (or `?after=`), then new events. Without either
 /// only new events. `?event_type=` names some types, as `kg_audit_query` does.
@@ -98,40 +67,11 @@ pub(crate) async fn events(
     followed.await.unwrap_or_else(|error| answer::error(&error))
 }
 
-/// `GET /api/v1/events`: the same log, as the memory contract sees it. `?event_type=` names one kind.
-pub(crate) async fn memory_events(
-    State(memory): State<Memory>,
-    State(slots): State<Slots>,
-    (Extension(who), Extension(waited)): (Extension<Principal>, Extension<Waited>),
-    Extension(pass): Extension<Pass>,
-    terms: Option<Extension<Terms>>,
-    query: Result<Query<Vec<(String, String)>>, QueryRejection>,
-    headers: HeaderMap,
-) -> Response<Body> {
-    let query = query.map(|it| it.0).unwrap_or_default();
-    let followed = async {
-        let wanted = query.iter().find(|(name, _)| name == "event_type");
-        let wanted = wanted.map(|it| EventType::find(&it.1)).transpose()?;
-        let reader = Reader {
-            engine: memory.engine_as("memory_recall")?.clone(),
-            who,
-            pass,
-            shape: Shape::Memory(wanted),
-            types: Arc::default(),
-        };
-        let asked = asked(&query, &headers);
-        follow(slots, reader, terms.map(|it| it.0), asked, waited).await
-    };
-    followed
-        .await
-        .unwrap_or_else(|error| memory::refused(&error))
-}
-
-async fn follow(
+pub(crate) async fn follow(
     slots: Slots,
     reader: Reader,
     terms: Option<Terms>,
-    asked: Result<Option<u64>>,
+    asked: Result<Option<Seen>>,
     waited: Waited,
 ) -> Result<Response<Body>> {
     reader.who.require(Scope::Read)?;
@@ -150,7 +90,7 @@ async fn follow(
 
 /// The format of events.
 #[derive(Clone, Copy)]
-enum Shape {
+pub(crate) enum Shape {
     /// As they are in the log.
     Log,
     /// As in the memory contract, of one kind or of all.
@@ -179,9 +119,43 @@ impl Shape {
     }
 }
 
+/// The last event that a client has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Seen {
+    seq: u64,
+    /// The first digits of its id. After a restore or a failover another event can have the same place.
+    id: Option<String>,
+}
+
+impl Seen {
+    /// Reads `SEQ` or `SEQ-ID`.
+    fn parse(text: &str) -> Option<Self> {
+        let (seq, id) = match text.split_once('-') {
+            Some((seq, id)) => (seq, Some(id)),
+            None => (text, None),
+        };
+        let is_id = |it: &str| {
+            let is_digit = |it: u8| matches!(it, b'0'..=b'9' | b'a'..=b'f');
+            it.len() == ID_DIGITS && it.bytes().all(is_digit)
+        };
+        if id.is_some_and(|it| !is_id(it)) {
+            return None;
+        }
+        Some(Self {
+            seq: seq.parse().ok()?,
+            id: id.map(str::to_owned),
+        })
+    }
+}
+
+/// What a client gives back when it reconnects: the place and the first digits of the id.
+pub(crate) fn cursor(seq: u64, id: &str) -> String {
+    format!("{seq}-{}", id.get(..ID_DIGITS).unwrap_or(id))
+}
+
 /// Where to begin. A client that reconnects uses its first URL and gives its position in the header,
 /// so the header counts.
-fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>> {
+pub(crate) fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<Seen>> {
     let header = headers.get("last-event-id").map(HeaderValue::as_bytes);
     let header = header.map(String::from_utf8_lossy);
     // A client that has not seen any event sends an empty header.
@@ -190,45 +164,63 @@ fn asked(query: &[(String, String)], headers: &HeaderMap) -> Result<Option<u64>>
     let Some(text) = header.or(after.map(|it| it.1.as_str())) else {
         return Ok(None);
     };
-    let place = text.parse().map(Some);
-    place.map_err(|_| {
+    let seen = Seen::parse(text).ok_or_else(|| {
         let text: String = text.chars().take(100).collect();
         Error::invalid(format!("`after`: `{text}` is not a place in the log"))
-            .hint("give the number of the last event you have, or 0")
-    })
+            .hint("give the `id` of the last event you have, its number, or 0")
+    })?;
+    Ok(Some(seen))
 }
 
 /// Reads the log for one caller, as long as it is permitted.
 #[derive(Clone)]
-struct Reader {
-    engine: Arc<Engine>,
-    who: Principal,
-    pass: Pass,
-    shape: Shape,
+pub(crate) struct Reader {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) who: Principal,
+    pub(crate) pass: Pass,
+    pub(crate) shape: Shape,
     /// Only events of these types of the log; empty for all.
-    types: Arc<[String]>,
+    pub(crate) types: Arc<[String]>,
 }
 
 impl Reader {
     /// The place after which to begin, and the log's generation.
-    async fn start(&self, asked: Option<u64>, waited: Waited) -> Result<(u64, u64)> {
+    async fn start(&self, asked: Option<Seen>, waited: Waited) -> Result<(u64, u64)> {
         let reader = self.clone();
         let caller = Caller::new(self.who.clone()).after(waited);
-        let (generation, end) = blocking(move || {
-            let generation = reader.engine.log_generation(&caller)?;
-            Ok((generation, reader.engine.roots(&caller)?))
-        })
-        .await?;
-        match asked {
+        blocking(move || {
+            let engine = &reader.engine;
+            let generation = engine.log_generation(&caller)?;
+            let end = engine.roots(&caller)?.seq;
+            let Some(Seen { seq, id }) = asked else {
+                return Ok((end, generation));
+            };
             // Another log, or a restored one: continuing silently would hide a gap.
-            Some(seq) if seq > end.seq => Err(Error::invalid(format!(
-                "`after`: `{seq}` is beyond the end of the log, `{}`",
-                end.seq
-            ))
-            .hint("begin again with 0")),
-            Some(seq) => Ok((seq, generation)),
-            None => Ok((end.seq, generation)),
-        }
+            if seq > end {
+                return Err(Error::invalid(format!(
+                    "`after`: `{seq}` is beyond the end of the log, `{end}`"
+                ))
+                .hint("begin again with 0"));
+            }
+            if let Some(id) = id {
+                let before = seq.checked_sub(1);
+                let there = before.map(|it| engine.events_after(&caller, it, 1));
+                let there = there.transpose()?.unwrap_or_default();
+                let is_same = |it: &EventView| {
+                    let there = it.json["id"].as_str();
+                    it.seq == seq && there.is_some_and(|it| it.starts_with(&id))
+                };
+                if !there.first().is_some_and(is_same) {
+                    return Err(Error::invalid(format!(
+                        "`after`: `{seq}-{id}` is not an event of this log: the log was restored to an \
+                         earlier state, or is another one"
+                    ))
+                    .hint("begin again with 0"));
+                }
+            }
+            Ok((seq, generation))
+        })
+        .await
     }
 
     /// The events after a place as frames, and the place that they reach.
@@ -338,12 +330,14 @@ fn frame(event: &EventView) -> String {
     let kind = event.json["kind"].as_str().unwrap_or("event");
     // A peer chose the word, and a line break in it would forge a frame.
     let kind: String = kind.chars().filter(|it| !it.is_control()).collect();
-    format!("id: {}\nevent: {kind}\ndata: {}\n\n", event.seq, event.json)
+    let id = cursor(event.seq, event.json["id"].as_str().unwrap_or_default());
+    format!("id: {id}\nevent: {kind}\ndata: {}\n\n", event.json)
 }
 
 /// Without an event name, so that a page receives it as a message.
 fn memory_frame(event: &MemoryEvent) -> String {
-    format!("id: {}\ndata: {}\n\n", event.seq, event.json)
+    let id = cursor(event.seq, &event.id.to_string());
+    format!("id: {id}\ndata: {}\n\n", event.json)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -364,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_header_counts_more_than_the_address() {
-        let check = |after: Option<&str>, header: Option<&str>, expected: Option<Option<u64>>| {
+        let check = |after: Option<&str>, header: Option<&str>, expected: Option<Option<&str>>| {
             let query: Vec<_> = after
                 .map(|it| ("after".to_owned(), it.to_owned()))
                 .into_iter()
@@ -373,6 +367,7 @@ mod tests {
             if let Some(header) = header {
                 headers.insert("last-event-id", header.parse().unwrap());
             }
+            let expected = expected.map(|it| it.map(|it| Seen::parse(it).unwrap()));
             assert_eq!(
                 asked(&query, &headers).ok(),
                 expected,
@@ -380,19 +375,27 @@ mod tests {
             );
         };
         check(None, None, Some(None));
-        check(Some("0"), None, Some(Some(0)));
-        check(Some("0"), Some("7"), Some(Some(7)));
-        check(Some("5"), Some(""), Some(Some(5)));
+        check(Some("0"), None, Some(Some("0")));
+        check(Some("0"), Some("7"), Some(Some("7")));
+        check(Some("5"), Some(""), Some(Some("5")));
         check(Some("5"), Some("x"), None);
         check(Some("-1"), None, None);
+        let with_id = "7-0123456789abcdef";
+        check(Some("0"), Some(with_id), Some(Some(with_id)));
+        check(Some("7-0123456789abcde"), None, None);
+        check(Some("7-0123456789ABCDEF"), None, None);
+        check(Some("7-0123456789abcdef0"), None, None);
+        check(Some("7-"), None, None);
+        check(Some("-0123456789abcdef"), None, None);
     }
 
     #[test]
     fn a_kind_cannot_break_out_of_its_line() {
-        let json = json!({ "kind": "a\n\ndata: b", "data": "x\ny" });
+        let id = "f".repeat(64);
+        let json = json!({ "id": id, "kind": "a\n\ndata: b", "data": "x\ny" });
         let frame = frame(&EventView { seq: 3, json });
         assert!(
-            frame.starts_with("id: 3\nevent: adata: b\ndata: {"),
+            frame.starts_with("id: 3-ffffffffffffffff\nevent: adata: b\ndata: {"),
             "{frame}"
         );
         assert_eq!(frame.matches('\n').count(), 4, "{frame}");

@@ -1,6 +1,6 @@
 //! Who works on a run, and how a step is recorded.
 
-use crate::run::{Outcome, ROW_STEPS_MAX, Run, Status, Step, StepOutcome, Who};
+use crate::run::{Outcome, Question, ROW_STEPS_MAX, Run, Status, Step, StepOutcome, Who};
 use crate::trajectory::{self, Trajectory};
 use crate::{CALLERS, EFFECTS, Family, Runs, bounded, open_runs, rows, short};
 use kenning_audit::{Tx, accompanied};
@@ -58,7 +58,7 @@ impl StepDone {
 /// How a run ends.
 #[derive(Clone, Debug)]
 pub struct Ending {
-    /// How.
+    /// Whether it went well.
     pub outcome: Outcome,
     /// Why, if it went badly.
     pub error: Option<String>,
@@ -302,8 +302,9 @@ impl Claim<'_> {
         Ok(Before::Nothing)
     }
 
-    /// Does the work of a step that was begun. With the first thing it writes, and in the same transaction, it is
-    /// recorded that it was written; if somebody else took over meanwhile, it writes nothing.
+    /// Does the work of a step that was begun. With the first event that it records, and in the same transaction, it
+    /// is recorded that it was written; if somebody else took over meanwhile, it writes nothing. A transaction
+    /// without an event is not the work: it clears what another write left.
     ///
     /// # Errors
     /// Those of the work.
@@ -311,7 +312,7 @@ impl Claim<'_> {
         let (id, family) = (self.id.clone(), self.family);
         let me = self.runs.alive.name().to_owned();
         let space = self.space.clone();
-        let first = move |tx: &mut Tx<'_>| {
+        let last = move |tx: &mut Tx<'_>| {
             // Another space has its own rows: what belongs to nobody's run is not marked.
             if *tx.space() != space {
                 return Ok(());
@@ -320,9 +321,12 @@ impl Claim<'_> {
                 return Err(Error::not_found(family.as_str(), &id));
             };
             must_hold(&run, &me)?;
-            EFFECTS.set(tx, &effect_key(&id, number), &Mark)
+            match tx.has_events() {
+                true => EFFECTS.set(tx, &effect_key(&id, number), &Mark),
+                false => Ok(()),
+            }
         };
-        accompanied(Arc::new(first), work)
+        accompanied(Arc::new(last), work)
     }
 
     /// Lets the run wait for somebody to decide, because nobody knows whether a step was done.
@@ -333,10 +337,27 @@ impl Claim<'_> {
         let why = why.to_owned();
         self.change(move |tx, run| {
             run.status = Status::Suspended;
+            run.n_suspended += 1;
             run.error = Some(why.clone());
             run.doubt = Some(why.clone());
             let data = json!({ "workflowId": run.id, "reason": why });
             tx.record(&run.family.event("Suspended"), data)?;
+            Ok(())
+        })
+    }
+
+    /// Asks, and lets the run wait until every question is answered ([`Runs::answer`]); then it is at this step again,
+    /// and has the answers.
+    ///
+    /// # Errors
+    /// Somebody else took over, and those of the store.
+    pub fn ask(&self, questions: Vec<(String, Question)>) -> Result<Run> {
+        self.change(move |tx, run| {
+            run.status = Status::Suspended;
+            let keys: Vec<&str> = questions.iter().map(|it| it.0.as_str()).collect();
+            let data = json!({ "workflowId": run.id, "reason": "it asks", "questions": keys });
+            tx.record(&run.family.event("Suspended"), data)?;
+            run.questions.extend(questions);
             Ok(())
         })
     }
@@ -408,6 +429,11 @@ fn effect_key(id: &str, number: u64) -> String {
     format!("{id}/{number}")
 }
 
+/// Forgets that the step which comes next has written: it is done once more.
+pub(crate) fn forget_effect(tx: &mut Tx<'_>, run: &Run) -> Result<()> {
+    EFFECTS.unset(tx, &effect_key(&run.id, run.n_steps))
+}
+
 /// Ends a run in a transaction.
 pub(crate) fn end(tx: &mut Tx<'_>, run: &mut Run, ending: Ending) -> Result<()> {
     let Ending {
@@ -424,6 +450,7 @@ pub(crate) fn end(tx: &mut Tx<'_>, run: &mut Run, ending: Ending) -> Result<()> 
     run.artifacts.truncate(ARTIFACTS_MAX);
     run.ended_ms = Some(run.last_ms);
     run.holder = None;
+    run.questions.clear();
     if run.begun.take().is_some() {
         EFFECTS.unset(tx, &effect_key(&run.id, run.n_steps))?;
     }

@@ -4,6 +4,7 @@ use crate::run::{Family, Outcome, Run, Status};
 use crate::{Runs, open_runs, rows};
 use kenning_core::{Result, Space};
 use kenning_kernel::{Caller, Scope};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// Which runs. What is left out admits all.
@@ -15,33 +16,37 @@ pub struct RunFilter {
     pub kind: Option<String>,
 }
 
-/// Figures of the runs of a family.
+/// Figures of the runs of a family. One that somebody stopped is neither a success nor a failure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStats {
-    /// How many ended.
+    /// How many ended by themselves.
     pub n_ended: u64,
-    /// How many ended well.
+    /// How many did what they were to do.
     pub n_completed: u64,
-    /// How many ended badly, not counting those that somebody stopped.
+    /// How many failed.
     pub n_failed: u64,
-    /// How long those that ended took on average.
+    /// How many waited in vain.
+    pub n_timed_out: u64,
+    /// How many somebody stopped.
+    pub n_cancelled: u64,
+    /// How long those that ended by themselves took on average.
     pub mean_ms: u64,
 }
 
 impl RunStats {
     /// The figures of these runs.
     pub fn of(runs: &[Run]) -> Self {
-        let ended: Vec<&Run> = runs.iter().filter(|it| it.ended_ms.is_some()).collect();
-        let count = |status| ended.iter().filter(|it| it.status == status).count() as u64;
-        let total_ms: u64 = ended.iter().map(|it| it.duration_ms()).sum();
+        let count = |outcome| runs.iter().filter(|it| it.outcome == Some(outcome)).count() as u64;
+        let is_counted = |it: &&Run| it.outcome.is_some_and(|it| it != Outcome::Cancelled);
+        let total_ms: u64 = runs.iter().filter(is_counted).map(Run::duration_ms).sum();
+        let n_ended = runs.iter().filter(is_counted).count() as u64;
         Self {
-            n_ended: ended.len() as u64,
-            n_completed: count(Status::Completed),
-            n_failed: ended
-                .iter()
-                .filter(|it| it.outcome == Some(Outcome::Failed))
-                .count() as u64,
-            mean_ms: total_ms.checked_div(ended.len() as u64).unwrap_or_default(),
+            n_ended,
+            n_completed: count(Outcome::Completed),
+            n_failed: count(Outcome::Failed),
+            n_timed_out: count(Outcome::Timeout),
+            n_cancelled: count(Outcome::Cancelled),
+            mean_ms: total_ms.checked_div(n_ended).unwrap_or_default(),
         }
     }
 }
@@ -91,6 +96,12 @@ impl Runs {
         }
         found.sort_by_key(|it| it.1.started_ms);
         Ok(found)
+    }
+
+    /// Whether this process works on a run at this moment.
+    pub fn works_on(&self, space: &Space, id: &str) -> bool {
+        let busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy.contains(&(space.clone(), id.to_owned()))
     }
 
     /// Whether a worker of this process looks after runs.

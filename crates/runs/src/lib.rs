@@ -15,9 +15,10 @@ mod find;
 mod run;
 mod trajectory;
 
+pub use alive::{Dead, Presence};
 pub use claim::{Before, Claim, Ending, StepDone};
 pub use find::{RunFilter, RunStats};
-pub use run::{Family, NewRun, Outcome, Run, Status, Step, StepOutcome, Who};
+pub use run::{Family, NewRun, Outcome, Question, Run, Status, Step, StepOutcome, Who};
 pub use trajectory::{
     Advice, Pattern, STEPS_MAX, TRAJECTORIES_MAX, Trajectory, TrajectoryFilter, TrajectoryStats,
     record,
@@ -27,8 +28,9 @@ use alive::Alive;
 use kenning_audit::Tx;
 use kenning_core::{Error, Result, Space};
 use kenning_kernel::{Bucket, Caller, Kernel, Mark, Scope};
+use run::Decision;
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -119,7 +121,7 @@ impl Runs {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().write(space, write))
+            .with_wait_limit(caller.waited, || self.kernel.log().write(space, write))
     }
 
     /// A run by its id.
@@ -153,6 +155,7 @@ impl Runs {
         self.change(caller, family, id, move |tx, run| {
             run.must_be_open()?;
             run.status = Status::Suspended;
+            run.n_suspended += 1;
             run.error = (!why.is_empty()).then(|| why.clone());
             let data = json!({ "workflowId": run.id, "reason": why });
             tx.record(&family.event("Suspended"), data)?;
@@ -164,32 +167,63 @@ impl Runs {
     /// more; with `again` false it counts as done.
     ///
     /// # Errors
-    /// There is no such run, or it is not suspended.
+    /// There is no such run, it is not suspended, or it waits for answers.
     pub fn resume(&self, caller: &Caller, family: Family, id: &str, again: bool) -> Result<Run> {
+        self.change(caller, family, id, move |tx, run| match run.status {
+            Status::Running => Ok(()),
+            Status::Suspended if run.questions.is_empty() => go_on(tx, run, again),
+            Status::Suspended => Err(Error::conflict(format!(
+                "`{}` waits for {} answers",
+                run.id,
+                run.questions.len()
+            ))
+            .hint("answer what its task asks, or stop it")),
+            _ => Err(Error::conflict(format!(
+                "`{}` is {} and cannot go on",
+                run.id,
+                run.status.as_str()
+            ))
+            .hint("start another one")),
+        })
+    }
+
+    /// Answers questions of a suspended run ([`Run::open_questions`]), each as the result of an elicitation. When all
+    /// are answered it goes on. What nobody asked, or asked no longer, changes nothing.
+    ///
+    /// # Errors
+    /// There is no such run, the caller may not write, and those of the store.
+    pub fn answer(
+        &self,
+        caller: &Caller,
+        family: Family,
+        id: &str,
+        answers: BTreeMap<String, Value>,
+    ) -> Result<Run> {
+        let run = self.expect_run(caller, family, id)?;
+        let open = run.open_questions();
+        if !answers.keys().any(|it| open.contains_key(it)) {
+            return Ok(run);
+        }
         self.change(caller, family, id, move |tx, run| {
-            if run.status == Status::Running {
-                return Ok(());
-            }
-            if run.status != Status::Suspended {
-                return Err(Error::conflict(format!(
-                    "`{}` is {} and cannot go on",
-                    run.id,
-                    run.status.as_str()
-                ))
-                .hint("start another one"));
-            }
-            run.status = Status::Running;
-            run.error = None;
-            run.due_ms = 0;
-            if run.doubt.take().is_some() {
-                if again {
-                    run.begun = None;
-                } else if let Value::Object(kept) = &mut run.state {
-                    kept.insert("decided".to_owned(), run.n_steps.into());
+            let open = run.open_questions();
+            let given = answers.iter().filter(|it| open.contains_key(it.0));
+            for (key, answer) in given {
+                if run.questions.remove(key).is_some() {
+                    let data = json!({ "workflowId": run.id, "question": key });
+                    tx.record(&family.event("Answered"), data)?;
+                    run.answers.insert(key.clone(), bounded(answer.clone()));
+                    if run.questions.is_empty() {
+                        go_on(tx, run, false)?;
+                    }
+                    continue;
+                }
+                // Somebody who declines leaves it suspended.
+                match Decision::of(answer) {
+                    None => {}
+                    Some(Decision::Stop) => claim::end(tx, run, stopped())?,
+                    Some(decision) => go_on(tx, run, decision == Decision::Again)?,
                 }
             }
-            let data = json!({ "workflowId": run.id });
-            tx.record(&family.event("Resumed"), data)?;
             Ok(())
         })
     }
@@ -201,11 +235,7 @@ impl Runs {
     pub fn stop(&self, caller: &Caller, family: Family, id: &str) -> Result<Run> {
         self.change(caller, family, id, move |tx, run| {
             run.must_be_open()?;
-            let ending = Ending {
-                error: Some("it was stopped".to_owned()),
-                ..Ending::of(Outcome::Cancelled)
-            };
-            claim::end(tx, run, ending)
+            claim::end(tx, run, stopped())
         })
     }
 
@@ -232,12 +262,38 @@ impl Runs {
         };
         let space = &caller.principal.space;
         self.kernel
-            .patiently(caller.waited, || self.kernel.log().write(space, write))
+            .with_wait_limit(caller.waited, || self.kernel.log().write(space, write))
     }
 
     pub(crate) fn kernel(&self) -> &Arc<Kernel> {
         &self.kernel
     }
+}
+
+/// The end of a run that somebody stops.
+fn stopped() -> Ending {
+    Ending {
+        error: Some("it was stopped".to_owned()),
+        ..Ending::of(Outcome::Cancelled)
+    }
+}
+
+/// Lets a suspended run go on.
+fn go_on(tx: &mut Tx<'_>, run: &mut Run, again: bool) -> Result<()> {
+    run.status = Status::Running;
+    run.error = None;
+    run.due_ms = 0;
+    if run.doubt.take().is_some() {
+        if again {
+            run.begun = None;
+            claim::forget_effect(tx, run)?;
+        } else if let Value::Object(kept) = &mut run.state {
+            kept.insert("decided".to_owned(), run.n_steps.into());
+        }
+    }
+    let data = json!({ "workflowId": run.id });
+    tx.record(&run.family.event("Resumed"), data)?;
+    Ok(())
 }
 
 /// Removes the oldest runs that ended, beyond those that are kept.

@@ -3,7 +3,8 @@
 use kenning_core::{Error, Result, Space};
 use kenning_kernel::{Caller, Principal, Scope};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// What runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -16,7 +17,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// Both.
+    /// All families.
     pub const ALL: [Self; 2] = [Self::Workflow, Self::Agent];
 
     /// The word in rows and on the command line.
@@ -113,9 +114,9 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepOutcome {
-    /// Well.
+    /// The step succeeded.
     Success,
-    /// Badly.
+    /// The step failed.
     Failure,
     /// It was left to somebody else.
     Pending,
@@ -190,6 +191,47 @@ impl Who {
     }
 }
 
+/// What a run asks whoever looks after it, as a form to fill in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Question {
+    /// For people.
+    pub text: String,
+    /// A JSON schema of an object whose members are plain values.
+    pub form: Value,
+}
+
+/// The member of the form that says how a suspended run goes on.
+pub(crate) const DECISION: &str = "decision";
+
+/// How a suspended run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// After the step that is in doubt, if one is.
+    GoOn,
+    /// With the step that is in doubt once more.
+    Again,
+    /// Not at all.
+    Stop,
+}
+
+impl Decision {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::GoOn => "go on",
+            Self::Again => "again",
+            Self::Stop => "stop",
+        }
+    }
+
+    /// The decision in a form that was filled in.
+    pub(crate) fn of(answer: &Value) -> Option<Self> {
+        let word = answer.get("content")?.get(DECISION)?.as_str()?;
+        let is_accepted = answer.get("action")?.as_str()? == "accept";
+        let mut all = [Self::GoOn, Self::Again, Self::Stop].into_iter();
+        all.find(|it| it.as_str() == word && is_accepted)
+    }
+}
+
 /// A run to start.
 #[derive(Clone, Debug)]
 pub struct NewRun {
@@ -235,6 +277,15 @@ pub struct Run {
     /// A step of which nobody knows whether it was done: somebody has to say how to go on.
     #[serde(default)]
     pub doubt: Option<String>,
+    /// What it asked and nobody has answered yet: it is suspended until then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub questions: BTreeMap<String, Question>,
+    /// What was answered: the result of an elicitation, by the key of its question.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<String, Value>,
+    /// How often it was suspended.
+    #[serde(default)]
+    pub n_suspended: u64,
     /// In milliseconds since 1970.
     pub started_ms: u64,
     /// When the row last changed.
@@ -269,6 +320,9 @@ impl Run {
             artifacts: Vec::new(),
             error: None,
             doubt: None,
+            questions: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            n_suspended: 0,
             started_ms: now_ms,
             last_ms: now_ms,
             ended_ms: None,
@@ -281,6 +335,38 @@ impl Run {
     /// How long it has taken so far, or took.
     pub fn duration_ms(&self) -> u64 {
         self.last_ms.saturating_sub(self.started_ms)
+    }
+
+    /// What has to be answered before it goes on, by keys that are never used again. One that was suspended without
+    /// a question asks how to go on.
+    pub fn open_questions(&self) -> BTreeMap<String, Question> {
+        if self.status != Status::Suspended {
+            return BTreeMap::new();
+        }
+        if !self.questions.is_empty() {
+            return self.questions.clone();
+        }
+        let words: &[Decision] = match self.doubt {
+            Some(_) => &[Decision::GoOn, Decision::Again, Decision::Stop],
+            None => &[Decision::GoOn, Decision::Stop],
+        };
+        let words: Vec<&str> = words.iter().map(|it| it.as_str()).collect();
+        let why = self.doubt.as_ref().or(self.error.as_ref());
+        let text = match why {
+            Some(why) => format!("`{}` is suspended: {why}", self.id),
+            None => format!("`{}` is suspended", self.id),
+        };
+        let form = json!({
+            "type": "object",
+            "properties": { DECISION: { "type": "string", "enum": words } },
+            "required": [DECISION],
+        });
+        [(self.decision_key(), Question { text, form })].into()
+    }
+
+    /// The key of the question how to go on: another one each time that it is suspended.
+    pub(crate) fn decision_key(&self) -> String {
+        format!("{DECISION}-{}", self.n_suspended)
     }
 
     pub(crate) fn must_be_open(&self) -> Result<()> {

@@ -220,6 +220,8 @@ pub struct TrajectoryStats {
     pub n_active: usize,
     /// How many of those kept went well.
     pub n_succeeded: usize,
+    /// How many of those kept somebody stopped: they say nothing about success.
+    pub n_cancelled: usize,
     /// How long one took on average.
     pub mean_ms: u64,
     /// How many sequences led to success.
@@ -293,7 +295,8 @@ fn learn(tx: &mut Tx<'_>, trajectory: &Trajectory) -> Result<()> {
     let id = trajectory.actions().join("->");
     let key = Hash::of(format!("{}\n{id}", trajectory.kind).as_bytes()).to_string();
     let known = PATTERNS.get_readable(&**tx, &key)?;
-    if known.is_none() && !trajectory.is_success() {
+    let is_stopped = trajectory.outcome == Outcome::Cancelled;
+    if known.is_none() && !trajectory.is_success() || is_stopped {
         return Ok(());
     }
     let mut pattern = known.unwrap_or_else(|| Pattern {
@@ -393,6 +396,10 @@ impl Runs {
                 n_trajectories: rows.len(),
                 n_active,
                 n_succeeded: rows.iter().filter(|it| it.1.is_success()).count(),
+                n_cancelled: rows
+                    .iter()
+                    .filter(|it| it.1.outcome == Outcome::Cancelled)
+                    .count(),
                 mean_ms: (total_ms + rows.len() as u64 / 2)
                     .checked_div(rows.len() as u64)
                     .unwrap_or_default(),

@@ -4,6 +4,7 @@
 //! The texts of [`Failure`] are a contract: people look them up in the developer's guide. None contains
 //! a backtrace or a path of this machine; details for developers are in [`Outcome::detail`].
 
+use crate::digest::Digest;
 use crate::hosts::Host;
 use crate::manifest::{FsKind, Security, TOOL_MEMORY_MB_MAX};
 use kenning_core::{Code, Error};
@@ -20,7 +21,7 @@ pub struct Limits {
     pub max_memory_mb: u32,
     /// Wall time, from the first instruction on.
     pub max_execution_ms: u64,
-    /// Instructions.
+    /// The number of instructions.
     pub max_fuel: u64,
     /// Size of the input.
     pub input_bytes_max: usize,
@@ -147,7 +148,7 @@ impl Capabilities {
 /// A directory that a tool sees as `/`.
 #[derive(Clone, Default)]
 pub enum FsAccess {
-    /// None.
+    /// No directory.
     #[default]
     None,
     /// Read only.
@@ -180,7 +181,7 @@ pub struct RunCall<'a> {
     pub function: Option<&'a str>,
     /// A JSON text.
     pub input: &'a str,
-    /// Bounds.
+    /// What the call may use.
     pub limits: Limits,
     /// What the tool may reach.
     pub capabilities: &'a Capabilities,
@@ -247,13 +248,13 @@ pub struct Outcome {
     /// The end of what the tool printed to standard error.
     pub stderr: String,
     /// The code that was compiled for this call, to be recorded instead of the known one.
-    pub prepared: Option<crate::Digest>,
+    pub prepared: Option<Digest>,
 }
 
 /// The resources a call used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Instructions.
+    /// The number of instructions.
     pub fuel: u64,
     /// From the first instruction to the answer.
     pub wall: Duration,
@@ -342,7 +343,7 @@ pub enum Failure {
     Unusable {
         /// The code of the cause.
         code: Code,
-        /// Why.
+        /// Why it cannot be run.
         message: String,
         /// What to do about it.
         hint: Option<String>,

@@ -1,5 +1,7 @@
-//! The SHA-256 of a component's bytes: the identity of a tool, independent of its name.
+//! The SHA-256 of a component's bytes, which is the identity of a tool, independent of its name; and the hash of
+//! what it was compiled to.
 
+use kenning_core::Hash;
 use kenning_text::hex::{self, Hex};
 use sha2::Digest as _;
 use std::fmt;
@@ -29,6 +31,45 @@ impl fmt::Display for Sha256 {
 impl fmt::Debug for Sha256 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
+    }
+}
+
+/// A component and what it was compiled to, to be recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// The hash of the component.
+    pub sha256: Sha256,
+    /// The compiled code.
+    pub artifact: Artifact,
+}
+
+/// Compiled code: for which engine, and its hash.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    pub(crate) key: String,
+    pub(crate) hash: Hash,
+}
+
+impl Digest {
+    pub(crate) fn file(&self) -> String {
+        format!("{}-{}.cwasm", self.sha256, self.artifact.key)
+    }
+}
+
+impl Artifact {
+    /// Reads what it prints.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (key, hash) = text.split_once(':')?;
+        let plain = key.len() == 16 && key.bytes().all(|it| it.is_ascii_hexdigit());
+        let hash = Hash::from_hex(hash).filter(|_| plain)?;
+        let key = key.to_owned();
+        Some(Self { key, hash })
+    }
+}
+
+impl fmt::Display for Artifact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.key, self.hash)
     }
 }
 

@@ -26,7 +26,7 @@ mod wasm;
 pub use call::{
     Capabilities, Failure, FsAccess, Limits, LogLevel, LogLine, Outcome, Quota, RunCall, Usage,
 };
-pub use digest::Sha256;
-pub use wasm::code::{Artifact, Digest, ToolCode};
+pub use digest::{Artifact, Digest, Sha256};
+pub use wasm::code::ToolCode;
 pub use wasm::shape::{Abi, Described, Function};
 pub use wasm::{PoolSize, Runtime, RuntimeOptions};

@@ -51,7 +51,7 @@ pub struct Argument {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Text.
+    /// A text.
     String,
     /// A number of any kind.
     Number,
@@ -84,7 +84,7 @@ pub struct Security {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FsKind {
-    /// Nothing.
+    /// No files.
     #[default]
     None,
     /// Read in its directory.

@@ -197,7 +197,7 @@ impl Codes {
         };
         let sketches = self.sketched.as_ref().map(|it| &it.sketches);
         let sketches = sketches.filter(|_| self.sketches_pay(among.len()));
-        let asked = sketches.map(|it| (it, it.asked(query)));
+        let asked = sketches.map(|sketch| (sketch, sketch.asked(query)));
         let asked = asked.as_ref().map(|(sketches, asked)| (*sketches, asked));
         let proposed = if asked.is_some() {
             PROPOSED_MIN
@@ -389,7 +389,10 @@ impl Best {
 /// The direction of a vector: the same with length 1, or `None` for zeros.
 pub(crate) fn direction(vector: &[f32]) -> Option<Vec<f32>> {
     // Squares of what single precision can hold may be beyond it.
-    let square: f64 = vector.iter().map(|&it| f64::from(it) * f64::from(it)).sum();
+    let square: f64 = vector
+        .iter()
+        .map(|&value| f64::from(value) * f64::from(value))
+        .sum();
     let length = square.sqrt();
     let is_direction = length > 0.0 && length.is_finite();
     let scaled = |it: &f32| (f64::from(*it) / length) as f32;

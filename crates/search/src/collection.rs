@@ -66,7 +66,7 @@ impl Places {
 /// A vector that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbor {
-    /// Whose.
+    /// The node that has the vector.
     pub node: NodeId,
     /// The cosine, exact.
     pub cosine: f64,
@@ -272,7 +272,7 @@ impl Collection {
         if let Some(last) = near.limit.checked_sub(1).and_then(|it| best.get(it)) {
             // What lies further below the last than both may be off cannot pass it.
             let lowest = last.cosine - DEVIATIONS * self.codes.deviation(last.at);
-            best.retain(|it| it.cosine + DEVIATIONS * self.codes.deviation(it.at) >= lowest);
+            best.retain(|hit| hit.cosine + DEVIATIONS * self.codes.deviation(hit.at) >= lowest);
         }
         let mut nearest = Vec::with_capacity(best.len());
         for it in best {

@@ -4,8 +4,8 @@
 //! index, some at a time, each time under the lock for reading; texts are not read again. What changed
 //! meanwhile is settled in the last step, which puts the new index in the place of the old one.
 
+use crate::index::NO_THREAD;
 use crate::index::{Gate, Index, NO_PLACE, Posting, for_each_distinct};
-use crate::threads::NO_THREAD;
 use kenning_core::NodeId;
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -4,20 +4,28 @@
 //! entry a passage; an entry whose node changed is dead, and when half of them are, the others are copied to
 //! a new index (`compact`).
 
+mod all_words;
+
+mod entry;
+
 mod admission;
+mod threads;
 
 pub(crate) use admission::Admission;
+pub use all_words::WithAllWords;
+pub use entry::{Entry, Filter};
+pub(crate) use entry::{Gate, Posting};
+pub(crate) use threads::{NO_THREAD, Threads};
 
 use crate::prepared::{Prepared, PreparedPassage};
-use crate::rank::Spread;
 use crate::scan::Vectors;
-use crate::threads::Threads;
+use crate::spread::Spread;
 use crate::tokens::{name_key, term_of};
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_embed::{DIMENSIONS, Model, Table, TokenId};
 use kenning_store::{Node, Passage};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
@@ -26,116 +34,12 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 const UNRELATED_MIN: usize = 50;
 const UNRELATED_PAIRS: usize = 200;
 
-/// Words that must all be there, at most.
-const ALL_WORDS_MAX: usize = 20;
-
 /// Properties that a gate has a bit for.
 const FACET_BITS: u32 = 64;
 
 /// Words by which alike passages are looked for, and passages that each may propose.
 const RARE_TERMS: usize = 5;
 const RARE_POSTINGS: usize = 200;
-
-/// A term's occurrences in a passage.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Posting {
-    pub(crate) entry: u32,
-    pub(crate) count: u32,
-}
-
-/// A passage, as ranking sees it.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    /// Whose.
-    pub node: NodeId,
-    /// Which passage of it.
-    pub n: u32,
-    /// When the node was made.
-    pub created: Hlc,
-    /// The thread that the node names, or [`crate::threads::NO_THREAD`].
-    pub(crate) thread: u32,
-    /// Whether it holds a question.
-    pub(crate) asks: bool,
-    pub(crate) facets: Box<[u32]>,
-    pub(crate) terms: u32,
-    pub(crate) distinct_start: usize,
-    pub(crate) distinct: u32,
-    pub(crate) tokens_start: usize,
-    pub(crate) tokens: u32,
-    pub(crate) text: [u8; 16],
-}
-
-/// What decides whether a passage may be found, packed: every query looks at every one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Gate {
-    pub(crate) created_ms: u64,
-    /// The end of time while it holds.
-    pub(crate) ended_ms: u64,
-    /// One bit for each of the first [`FACET_BITS`] properties.
-    pub(crate) facets: u64,
-    pub(crate) kind: Kind,
-    pub(crate) alive: bool,
-}
-
-impl Gate {
-    /// Of a passage whose node is of this kind, or of one that is dead.
-    pub(crate) fn of(entry: &Entry, ended_ms: u64, kind: Option<Kind>) -> Self {
-        Self {
-            created_ms: entry.created.ms(),
-            ended_ms,
-            facets: bits(&entry.facets),
-            kind: kind.unwrap_or(Kind::Memory),
-            alive: kind.is_some(),
-        }
-    }
-}
-
-/// Which passages may be found.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Of nodes of these kinds; empty for any.
-    pub kinds: Vec<Kind>,
-    /// With every one of these properties, as `name=value`.
-    pub facets: Vec<String>,
-    /// With at least one of these, if there are any.
-    pub any_facet: Vec<String>,
-    /// What held at that moment; otherwise what holds now.
-    pub as_of_ms: Option<u64>,
-    /// Of these nodes only, where they are named.
-    pub nodes: Option<HashSet<NodeId>>,
-}
-
-/// Nodes that have every word that was asked for.
-pub struct WithAllWords<'a> {
-    index: &'a Index,
-    /// The first passage of each, in their order.
-    firsts: Vec<u32>,
-}
-
-impl WithAllWords<'_> {
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.firsts.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.firsts.is_empty()
-    }
-
-    /// Whether this node is one of them.
-    pub fn contains(&self, node: NodeId) -> bool {
-        let first = self.index.first_passage(node);
-        first.is_some_and(|it| self.firsts.binary_search(&it).is_ok())
-    }
-
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.firsts
-            .iter()
-            .map(|&at| self.index.entries[at as usize].node)
-    }
-}
 
 /// What ranking needs of one space.
 #[derive(Debug)]
@@ -408,49 +312,6 @@ impl Index {
         term
     }
 
-    /// Nodes that have every word of a text, each in one passage or another.
-    pub fn nodes_with_all_words(&self, text: &str, filter: &Filter) -> WithAllWords<'_> {
-        let mut words = crate::tokens(&self.respelled(text));
-        words.sort_unstable();
-        words.dedup();
-        words.truncate(ALL_WORDS_MAX);
-        let terms: Option<Vec<usize>> = words
-            .iter()
-            .map(|word| self.term(word).map(|it| it.0))
-            .collect();
-        let mut terms = terms.unwrap_or_default();
-        terms.sort_unstable_by_key(|&term| self.term_frequency[term]);
-        let admission = self.admission(filter);
-        if admission.is_impossible() {
-            terms.clear();
-        }
-        let mut firsts: Option<Vec<u32>> = None;
-        for term in terms {
-            let mut known = firsts.as_deref().map(|it| it.iter().peekable());
-            let mut with: Vec<u32> = Vec::new();
-            // Passages of a node stand one after the other, and postings in the order of passages, so
-            // both lists are sorted.
-            for posting in &self.postings[term] {
-                let first = posting.entry - self.entries[posting.entry as usize].n;
-                if with.last() == Some(&first) || !admission.admits(posting.entry as usize) {
-                    continue;
-                }
-                if let Some(known) = &mut known {
-                    while known.next_if(|&&it| it < first).is_some() {}
-                    if known.peek() != Some(&&first) {
-                        continue;
-                    }
-                }
-                with.push(first);
-            }
-            firsts = Some(with);
-        }
-        WithAllWords {
-            index: self,
-            firsts: firsts.unwrap_or_default(),
-        }
-    }
-
     /// Whether a passage of a node has a word of a text.
     pub fn shares_a_word(&self, text: &str, node: NodeId) -> bool {
         let passages = self.passages_of(node);
@@ -567,7 +428,10 @@ impl Index {
         let lacking = self
             .alive()
             .filter(|it| !other.by_text.contains_key(&it.text));
-        lacking.take(limit).map(|it| (it.node, it.n)).collect()
+        lacking
+            .take(limit)
+            .map(|entry| (entry.node, entry.n))
+            .collect()
     }
 
     /// How the chosen model's cosines spread between passages that have nothing to do with each other.

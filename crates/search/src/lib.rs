@@ -1,6 +1,6 @@
 //! The one search.
 //!
-//! [`tokens`] makes what is stored and what is asked, so that both floors and every wing find the same
+//! [`tokens`] makes what is stored and what is asked, so that both backends and every domain find the same
 //! passages; [`passages`] cuts a text into verbatim slices, and nothing is lost at the tail.
 //!
 //! An [`Index`] holds what ranking needs of one space, in memory, and follows the log; [`Searcher`]
@@ -11,7 +11,7 @@
 //! A [`Collection`] holds vectors that callers brought, which have no text to be ranked by;
 //! [`Collections`] keeps them for all spaces.
 //!
-//! This crate knows no wing and no SQL.
+//! This crate knows no domain crate and no SQL.
 
 mod codes;
 mod collection;
@@ -28,7 +28,7 @@ mod searcher;
 mod sketch;
 mod slot;
 mod snapshot;
-mod threads;
+mod spread;
 mod tokens;
 #[cfg(test)]
 mod tripping;

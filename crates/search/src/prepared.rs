@@ -139,9 +139,9 @@ impl Ready {
 
 /// Everything that [`Prepared::of`] depends on.
 fn key_of(kind: Kind, title: &str, passages: &[Passage]) -> Hash {
-    let texts = passages
-        .iter()
-        .flat_map(|it| [&it.text, &it.tokens, &it.title_tokens].map(String::as_str));
+    let texts = passages.iter().flat_map(|passage| {
+        [&passage.text, &passage.tokens, &passage.title_tokens].map(String::as_str)
+    });
     let mut bytes: Vec<u8> = Vec::new();
     for text in [kind.as_str(), title].into_iter().chain(texts) {
         bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());

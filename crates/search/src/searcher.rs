@@ -328,7 +328,7 @@ fn is_in(tx: &dyn ReadTx, taken: TakenAt) -> Result<bool> {
     let there = tx.events_after(before, 1)?;
     Ok(there
         .first()
-        .is_some_and(|it| it.seq == taken.seq && it.id == taken.event))
+        .is_some_and(|event| event.seq == taken.seq && event.id == taken.event))
 }
 
 /// Whether so much came after an event that a process that starts has long to take it in.

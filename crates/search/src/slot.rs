@@ -45,6 +45,15 @@ impl Drop for Following<'_> {
     }
 }
 
+/// Ends when the sketches are made, their maker panicked, or there was no thread for it.
+struct Sketching(Arc<Slot>);
+
+impl Drop for Sketching {
+    fn drop(&mut self) {
+        self.0.is_sketching.store(false, Ordering::Relaxed);
+    }
+}
+
 impl Slot {
     fn lock_turn(&self) -> MutexGuard<'_, bool> {
         self.is_followed
@@ -89,21 +98,19 @@ impl Slot {
         if self.is_sketching.swap(true, Ordering::Relaxed) {
             return;
         }
-        let slot = Arc::clone(self);
+        let (slot, ending) = (Arc::clone(self), Sketching(Arc::clone(self)));
+        // The kernel's workers stand above this crate; a panic ends this thread only, and `Sketching` says so.
         let thread = std::thread::Builder::new().name("kenning-sketch".to_owned());
         // Without the thread searches only take longer; a later one tries again.
-        let started = thread.spawn(move || {
+        drop(thread.spawn(move || {
+            let _ending = ending;
             // An index that breaks meanwhile is made anew by whoever searches next.
             if let Ok(mut sketching) = slot.look(|index| index.vectors.begin_sketches()) {
                 let mut some = |index: &Index| index.vectors.sketch_some(&mut sketching);
                 while slot.look(&mut some).unwrap_or(false) {}
                 slot.change(|index| index.vectors.adopt(sketching));
             }
-            slot.is_sketching.store(false, Ordering::Relaxed);
-        });
-        if started.is_err() {
-            self.is_sketching.store(false, Ordering::Relaxed);
-        }
+        }));
     }
 
     pub(crate) fn has(&self, seq: u64, model: Option<&Model>) -> bool {
@@ -166,11 +173,17 @@ impl Slot {
             if n_passages >= APPLIED_PASSAGES {
                 n_passages = 0;
                 let nodes = std::mem::take(&mut prepared);
-                self.change(|index| nodes.iter().for_each(|it| index.take_in(it.0, &it.1)));
+                self.change(|index| {
+                    for (node, passages) in &nodes {
+                        index.take_in(node, passages);
+                    }
+                });
             }
         }
         self.change(|index| {
-            prepared.iter().for_each(|it| index.take_in(it.0, &it.1));
+            for (node, passages) in &prepared {
+                index.take_in(node, passages);
+            }
             changes.gone.iter().for_each(|it| index.remove(*it));
             index.vectors.prepare_further();
             index.seq = changes.at;

@@ -5,8 +5,8 @@
 //! taken in as always. The last bytes are the hash of all before them.
 
 use crate::index::{Entry, Gate, Index, Posting};
+use crate::index::{NO_THREAD, Threads};
 use crate::scan::Vectors;
-use crate::threads::{NO_THREAD, Threads};
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_embed::DIMENSIONS;
 
@@ -77,8 +77,8 @@ impl Index {
             out.list(entries, |out, it| out.u32(*it));
         });
         out.list(&self.postings, |out, postings| {
-            out.numbers(postings, |it| {
-                let both = u64::from(it.count) << 32 | u64::from(it.entry);
+            out.numbers(postings, |posting| {
+                let both = u64::from(posting.count) << 32 | u64::from(posting.entry);
                 both.to_le_bytes()
             });
         });
@@ -183,7 +183,7 @@ impl Index {
             && index.postings.len() == index.terms.len()
             && (index.names.values().flatten()).all(|&it| (it as usize) < n)
             && (index.entries.iter())
-                .all(|it| it.thread == NO_THREAD || (it.thread as usize) < n_threads);
+                .all(|entry| entry.thread == NO_THREAD || (entry.thread as usize) < n_threads);
         if !fits {
             return None;
         }

@@ -232,12 +232,12 @@ fn a_panic_while_an_index_follows_the_log_costs_one_call() {
 
 /// Keeps in memory, and counts who asks.
 #[derive(Default)]
-struct Shelf {
+struct KeptIndexes {
     kept: Mutex<Option<Vec<u8>>>,
     n_asked: AtomicUsize,
 }
 
-impl Keeper for Arc<Shelf> {
+impl Keeper for Arc<KeptIndexes> {
     fn load(&self, _: &Space) -> Option<Vec<u8>> {
         self.kept.lock().unwrap().clone()
     }
@@ -256,8 +256,8 @@ fn whoever_searches_neither_copies_nor_keeps_an_index_and_whoever_tends_it_does_
     let folder = tempfile::tempdir().unwrap();
     let log = log_in(folder.path());
     let space = Space::default();
-    let shelf = Arc::new(Shelf::default());
-    let searcher = Searcher::kept_by(Arc::clone(&shelf));
+    let kept = Arc::new(KeptIndexes::default());
+    let searcher = Searcher::kept_by(Arc::clone(&kept));
     let write = |text: &str| {
         let body = text.repeat(40_000);
         let work = move |tx: &mut Tx<'_>| {
@@ -295,13 +295,13 @@ fn whoever_searches_neither_copies_nor_keeps_an_index_and_whoever_tends_it_does_
     let (n_alive, n_all) = found();
     assert!(n_alive * 2 < n_all, "{n_alive} of {n_all}");
     assert_eq!(n_scans.get(), 0, "a search reads everything again");
-    assert!(shelf.load(&space).is_none(), "a search keeps an index");
-    assert!(shelf.n_asked.load(Ordering::Relaxed) > 0);
+    assert!(kept.load(&space).is_none(), "a search keeps an index");
+    assert!(kept.n_asked.load(Ordering::Relaxed) > 0);
     let tend = || searcher.tend(&space, &log, &|| false).unwrap();
     assert!(tend());
     assert_eq!(found(), (n_alive, n_alive));
     assert!(!tend(), "nothing is left to do");
-    let other = Searcher::kept_by(Arc::clone(&shelf));
+    let other = Searcher::kept_by(Arc::clone(&kept));
     let is_kept = |tx: &dyn ReadTx| {
         let no_scan = Tripping {
             tx,

@@ -51,7 +51,7 @@ impl Tx<'_> {
         self.many(
             "SELECT kind, count(*) FROM events WHERE space = $1 GROUP BY kind ORDER BY kind",
             &[&self.space],
-            |it| Ok((row::text(it, 0)?, row::number(it, 1)?)),
+            |found| Ok((row::text(found, 0)?, row::number(found, 1)?)),
         )
     }
 }

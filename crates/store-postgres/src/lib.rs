@@ -33,7 +33,7 @@ use std::time::Duration;
 /// The longest wait for one answer of the database.
 pub const WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// PostgreSQL.
+/// A store in a PostgreSQL database.
 pub struct Postgres {
     pool: Arc<pool::Pool>,
     writer: writer::Writer,

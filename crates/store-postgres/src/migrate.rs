@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// In order; the position in the list is the version that a migration leads to.
 const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001_cellar.sql"),
+    include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_sealed_events.sql"),
     include_str!("../migrations/0003_no_full_text.sql"),
     include_str!("../migrations/0004_event_indexes.sql"),
@@ -143,7 +143,11 @@ mod tests {
     use crate::Postgres;
     use crate::connect::Target;
     use crate::pool::Pool;
+    use kenning_core::Space;
+    use kenning_store::{Store, Table};
     use kenning_testing_postgres::shared;
+    use std::io::Read as _;
+    use std::path::Path;
 
     /// Interrupts before the statement of this number; true if there is one.
     fn interrupt(url: &str, at: usize) -> bool {
@@ -179,5 +183,65 @@ mod tests {
             );
         }
         assert!(!interrupt(&shared().database(), n_statements));
+    }
+
+    /// The database of an older program; see `testing/stores`.
+    #[expect(clippy::disallowed_methods, reason = "it unpacks the file of a store")]
+    fn unpack(version: usize) -> String {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/stores");
+        let packed = std::fs::File::open(folder.join(format!("postgres-{version}.sql.gz")));
+        let mut sql = String::new();
+        flate2::read::GzDecoder::new(packed.unwrap())
+            .read_to_string(&mut sql)
+            .unwrap();
+        let url = shared().database();
+        shared().sql(&url, &sql);
+        url
+    }
+
+    /// How many rows each table of each space has, once this program has opened the database.
+    fn counts(url: &str) -> Vec<(Space, Vec<usize>)> {
+        let store = Store::new(Postgres::open(url, None).unwrap());
+        assert_eq!(store.check().unwrap(), [""; 0]);
+        let count = |space: &Space, table| {
+            let mut n = 0;
+            let counted = store.read(space, |tx| {
+                tx.scan(table, &mut |_| {
+                    n += 1;
+                    Ok(())
+                })
+            });
+            counted.unwrap();
+            n
+        };
+        let spaces = store.spaces().unwrap().into_iter();
+        spaces
+            .map(|space| {
+                let tables = Table::ALL.into_iter().map(|it| count(&space, it));
+                let tables = tables.collect();
+                (space, tables)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_upgrade_interrupted_before_any_statement_is_done_by_the_next_start_with_every_row() {
+        for version in 1..MIGRATIONS.len() {
+            let steps = MIGRATIONS[version..].iter();
+            let n_statements = steps.map(|it| statements(it).count() + 2).sum();
+            let expected = counts(&unpack(version));
+            let n_rows = expected.iter().flat_map(|it| &it.1).sum::<usize>();
+            assert!(n_rows > 50, "postgres-{version} has {n_rows} rows");
+            for at in 0..n_statements {
+                let url = unpack(version);
+                assert!(interrupt(&url, at), "postgres-{version}, statement {at}");
+                assert_eq!(
+                    counts(&url),
+                    expected,
+                    "postgres-{version}, before statement {at}"
+                );
+            }
+            assert!(!interrupt(&unpack(version), n_statements));
+        }
     }
 }

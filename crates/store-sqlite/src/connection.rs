@@ -10,7 +10,7 @@ use std::time::Duration;
 const LOCK_WAIT: Duration = Duration::from_secs(30);
 
 /// What a connection may keep of the file: the upper pages of large indexes.
-const READER_CACHE_KIB: i64 = 8 * 1_024;
+pub(crate) const READER_CACHE_KIB: i64 = 8 * 1_024;
 
 /// What a connection that writes may keep of it.
 const WRITER_CACHE_KIB: i64 = 48 * 1_024;

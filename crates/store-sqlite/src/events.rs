@@ -51,7 +51,7 @@ impl Tx<'_> {
         self.many(
             "SELECT kind, count(*) FROM events WHERE space = ? GROUP BY kind ORDER BY kind",
             &[&self.space()],
-            |it| Ok((it.get(0)?, row::number(it, 1)?)),
+            |found| Ok((found.get(0)?, row::number(found, 1)?)),
         )
     }
 

@@ -7,6 +7,7 @@
 //! Invariant: a write is acknowledged only after the disk has confirmed it.
 
 mod connection;
+mod copy;
 mod error;
 mod events;
 mod examine;
@@ -20,8 +21,9 @@ mod writer;
 
 pub use examine::examine;
 
-use kenning_core::{Result, Space};
+use kenning_core::{Result, Space, idle};
 use kenning_store::{Backend, ReadWork, Wake, WriteWork};
+use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,23 +59,48 @@ impl Sqlite {
     }
 }
 
+/// Runs the work on a snapshot, and says whether the connection can be used again.
+fn read_on(connection: &Connection, space: &Space, work: &mut ReadWork<'_>) -> (Result<()>, bool) {
+    let done = (|| {
+        connection
+            .execute_batch("BEGIN")
+            .map_err(error::from_sqlite)?;
+        work(&tx::Tx::new(connection, space))
+    })();
+    // A read has nothing to keep; a rollback ends its snapshot whatever happened.
+    let ended = connection.execute_batch("ROLLBACK");
+    (done, ended.is_ok())
+}
+
 impl Backend for Sqlite {
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
         let connection = self.readers.take()?;
-        let done = (|| {
-            connection
-                .execute_batch("BEGIN")
-                .map_err(error::from_sqlite)?;
-            work(&tx::Tx::new(&connection, space))
-        })();
-        // A read has nothing to keep; a rollback ends its snapshot whatever happened.
-        let ended = connection
-            .execute_batch("ROLLBACK")
-            .map_err(error::from_sqlite);
-        if ended.is_ok() {
+        let (done, is_usable) = read_on(&connection, space, work);
+        if is_usable {
             self.readers.give_back(connection);
         }
         done
+    }
+
+    fn read_long(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
+        let source = self.readers.take()?;
+        let copy = idle::waiting(|| copy::open(&source, &self.path));
+        self.readers.give_back(source);
+        match copy {
+            Ok(copy) => read_on(&copy, space, work).0,
+            // Without room for a copy, and of a file that cannot be copied, the file itself is read.
+            Err(error) => {
+                tracing::debug!("a long read goes without a copy of the store: {error}");
+                self.read(space, work)
+            }
+        }
+    }
+
+    fn log_bytes(&self) -> Option<u64> {
+        let mut name = self.path.clone().into_os_string();
+        name.push("-wal");
+        let size = PathBuf::from(name).metadata().map(|it| it.len());
+        Some(size.unwrap_or(0))
     }
 
     fn write(&self, space: &Space, work: WriteWork) -> Result<()> {

@@ -7,7 +7,7 @@ use rusqlite::{Batch, Connection, TransactionBehavior};
 
 /// In order; the position in the list is the version that a migration leads to.
 const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001_cellar.sql"),
+    include_str!("../migrations/0001_initial.sql"),
     include_str!("../migrations/0002_names.sql"),
     include_str!("../migrations/0003_sealed_events.sql"),
     include_str!("../migrations/0004_no_full_text.sql"),

@@ -75,6 +75,52 @@ fn the_files_of_a_store_are_the_owners_only() {
     drop((store, again));
 }
 
+/// What takes long, such as a backup, has a copy: whatever is written meanwhile, the log stays small.
+#[test]
+fn the_log_stays_small_beside_a_read_that_takes_long() {
+    // What an address would give another meaning.
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("100% of a?b#c d");
+    std::fs::create_dir(&directory).unwrap();
+    let store = Store::new(Sqlite::open(&directory).unwrap());
+    let space = kenning_core::Space::default();
+    let put = |n: usize| {
+        let value = vec![u8::try_from(n % 251).unwrap(); 4 << 20];
+        #[expect(clippy::disallowed_methods, reason = "a test of the store itself")]
+        let written = store.write(&space, move |tx| tx.set("bulk", &format!("{n:02}"), &value));
+        written.unwrap();
+    };
+    let names = || {
+        #[expect(clippy::disallowed_methods, reason = "the directory of this test")]
+        let entries = std::fs::read_dir(&directory).unwrap();
+        let mut names: Vec<_> = entries.map(|it| it.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    for (first, what) in [(0, "a copy in memory"), (25, "a copy in a file")] {
+        put(first);
+        let before = names();
+        let most = store.read_long(&space, |tx| {
+            assert_eq!(names(), before, "{what} has no name");
+            let mut most = 0;
+            for n in first + 1..first + 25 {
+                put(n);
+                most = most.max(store.log_bytes().unwrap());
+                let new = tx.get("bulk", &format!("{n:02}"))?;
+                assert!(new.is_none(), "{what} is of the moment in which it began");
+            }
+            let old = tx.get("bulk", &format!("{first:02}"))?;
+            assert_eq!(old.map(|it| it.len()), Some(4 << 20), "{what}");
+            Ok(most)
+        });
+        let most = most.unwrap();
+        assert!(most > 0 && most <= 40 << 20, "{what}: {most}");
+        assert_eq!(names(), before, "{what}");
+    }
+    let read = store.read_long(&space, |tx| Ok(tx.get("bulk", "49")?.is_some()));
+    assert!(read.unwrap());
+}
+
 /// A long read keeps the write-ahead log from being used again, and so does not keep it large for ever.
 #[test]
 fn the_log_is_small_again_after_a_long_read() {

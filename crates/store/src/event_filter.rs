@@ -159,7 +159,7 @@ impl EventEffect {
 /// Which events, by what they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventWhat<'a> {
-    /// All.
+    /// Events of every kind.
     Any,
     /// Of this kind.
     Kind(&'a str),
@@ -179,7 +179,7 @@ pub enum EventWhat<'a> {
 pub struct EventPart<'a> {
     /// What they are.
     pub what: EventWhat<'a>,
-    /// Whose.
+    /// Who wrote them.
     pub whose: EventOf<'a>,
 }
 

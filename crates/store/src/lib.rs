@@ -28,11 +28,11 @@ pub use json::{
     JSON_DEPTH_MAX, canonical_json, canonical_object, check_json_depth, json_depth, parse_json,
     parse_json_once, parse_jsons_once,
 };
-pub use names::NameHit;
+pub use names::{NameHit, NameRow};
 pub use rows::{
     CREATED_ELSEWHERE_MS, CheckpointRow, Edge, EdgeFilter, EventRow, HeadRow, IndexKind, KeyPart,
-    KvRow, NameRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, RowKey, SealedData,
-    Table, TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
+    KvRow, Near, Nearest, Node, NodeFilter, Passage, PassageRow, Row, RowKey, SealedData, Table,
+    TileRow, Vector, When, hash_of_names, hash_of_pair, hash_of_passages,
 };
 
 use kenning_core::{Error, Hash, NodeId, Result, Space, idle};
@@ -56,6 +56,12 @@ pub type StoreLock = Box<dyn std::any::Any + Send>;
 pub trait Backend: Send + Sync + 'static {
     /// Runs the work on a consistent snapshot of one space.
     fn read(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()>;
+
+    /// The same for work that may take long: a backup, verifying, migrating. Writes meanwhile cost no
+    /// more than they always do.
+    fn read_long(&self, space: &Space, work: &mut ReadWork<'_>) -> Result<()> {
+        self.read(space, work)
+    }
 
     /// Runs the work in its own transaction and returns once it is durable. An error from the
     /// work, or a panic in it, leaves nothing behind.
@@ -89,6 +95,11 @@ pub trait Backend: Send + Sync + 'static {
         Ok(Vec::new())
     }
 
+    /// The bytes of the write-ahead log, if that is a file beside the store's.
+    fn log_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// One line for `doctor`: what it is and where, without secrets.
     fn describe(&self) -> String;
 }
@@ -105,18 +116,17 @@ impl Store {
 
     /// Runs `work` on a consistent snapshot of one space.
     pub fn read<T>(&self, space: &Space, work: impl FnOnce(&dyn ReadTx) -> Result<T>) -> Result<T> {
-        let mut work = Some(work);
-        let mut out = None;
-        patience::waiting(|| {
-            self.0.read(space, &mut |tx| {
-                let work = work
-                    .take()
-                    .ok_or_else(|| Error::internal("a read ran twice"))?;
-                out = Some(work(&Strict::new(tx))?);
-                Ok(())
-            })
-        })?;
-        out.ok_or_else(|| Error::internal("a read did not run"))
+        read_for_value(work, |work| self.0.read(space, work))
+    }
+
+    /// The same for work that may take long. An ordinary read keeps the store from reusing what was
+    /// written since it began; this one does not, and costs a copy of the store where that is needed.
+    pub fn read_long<T>(
+        &self,
+        space: &Space,
+        work: impl FnOnce(&dyn ReadTx) -> Result<T>,
+    ) -> Result<T> {
+        read_for_value(work, |work| self.0.read_long(space, work))
     }
 
     /// Runs `work` in a write transaction and returns once it is durable. Once a method of the
@@ -171,10 +181,34 @@ impl Store {
         patience::waiting(|| self.0.schema_faults())
     }
 
+    /// The bytes of the write-ahead log, if that is a file beside the store's.
+    pub fn log_bytes(&self) -> Option<u64> {
+        self.0.log_bytes()
+    }
+
     /// One line for `doctor`.
     pub fn describe(&self) -> String {
         self.0.describe()
     }
+}
+
+/// Reads through `run` and returns the value of the work.
+fn read_for_value<T>(
+    work: impl FnOnce(&dyn ReadTx) -> Result<T>,
+    run: impl FnOnce(&mut ReadWork<'_>) -> Result<()>,
+) -> Result<T> {
+    let mut work = Some(work);
+    let mut out = None;
+    patience::waiting(|| {
+        run(&mut |tx| {
+            let work = work
+                .take()
+                .ok_or_else(|| Error::internal("a read ran twice"))?;
+            out = Some(work(&Strict::new(tx))?);
+            Ok(())
+        })
+    })?;
+    out.ok_or_else(|| Error::internal("a read did not run"))
 }
 
 /// Runs the work through `run` and returns its value, whichever thread it ran on.

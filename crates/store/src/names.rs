@@ -4,13 +4,21 @@
 //! one behind, so that the beginning of a word counts more than its end. Two names are as similar as
 //! the share of keys that they have in common.
 
-use crate::NameRow;
 use kenning_core::NodeId;
 use std::collections::BTreeSet;
 use unicode_normalization::UnicodeNormalization;
 
 /// A longer name is found by its first characters.
 const CHARS_MAX: usize = 200;
+
+/// A name that a node is found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameRow {
+    /// The node.
+    pub node: NodeId,
+    /// The name.
+    pub name: String,
+}
 
 /// A name that was found.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,7 @@
 //! The rows.
 
 use crate::canonical_object;
+use crate::names::{NameRow, packed_keys};
 use kenning_core::{Hash, Hlc, Kind, NodeId};
 use serde_json::{Map, Value};
 
@@ -193,7 +194,7 @@ pub fn hash_of_passages<'a>(passages: impl IntoIterator<Item = &'a Passage>) -> 
 pub fn hash_of_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<Hash> {
     let names: std::collections::BTreeSet<&str> = names
         .into_iter()
-        .filter(|it| !crate::names::packed_keys(it).is_empty())
+        .filter(|it| !packed_keys(it).is_empty())
         .collect();
     let fields: Vec<&[u8]> = names.iter().map(|it| it.as_bytes()).collect();
     (!fields.is_empty()).then(|| hash_fields(b'N', &fields))
@@ -307,15 +308,6 @@ pub struct KvRow {
     pub value: Vec<u8>,
 }
 
-/// A name that a node is found by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameRow {
-    /// The node.
-    pub node: NodeId,
-    /// The name.
-    pub name: String,
-}
-
 /// How the nearest vectors were searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexKind {
@@ -379,17 +371,17 @@ pub enum Table {
     History,
     /// Edges, ended ones too.
     Edges,
-    /// Passages.
+    /// Passages of texts.
     Passages,
     /// Names that nodes are found by.
     Names,
-    /// Vectors.
+    /// Vectors of collections.
     Vectors,
-    /// Events.
+    /// Events of the log.
     Events,
     /// Subtree roots.
     Tiles,
-    /// Checkpoints.
+    /// Signed checkpoints.
     Checkpoints,
     /// The head.
     Head,

@@ -1,18 +1,19 @@
 //! The server with the fixtures around it.
 
-use crate::fixtures::Fixtures;
+use crate::fixtures::{Fixtures, Jobs};
 use kenning_mcp::{Handler, Server};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, ListPromptsResult,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerConfig,
     SetLevelRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 #[expect(deprecated, reason = "clients of the first era set the log level")]
 use rmcp::model::SetLevelRequestParams;
@@ -22,6 +23,7 @@ use rmcp::model::SetLevelRequestParams;
 pub struct WithFixtures {
     server: Server,
     fixtures: Arc<Fixtures>,
+    jobs: Arc<OnceLock<Jobs>>,
 }
 
 impl WithFixtures {
@@ -30,6 +32,7 @@ impl WithFixtures {
         Self {
             server,
             fixtures: Arc::default(),
+            jobs: Arc::default(),
         }
     }
 }
@@ -38,7 +41,7 @@ impl Handler for WithFixtures {
     fn for_one_connection(self) -> Self {
         Self {
             server: self.server.for_one_connection(),
-            fixtures: self.fixtures,
+            ..self
         }
     }
 
@@ -110,7 +113,37 @@ impl ServerHandler for WithFixtures {
             let unknown = || ErrorData::internal_error("a fixture is listed but missing", None);
             return Ok(result?.ok_or_else(unknown)?.into());
         }
+        if Fixtures::has_job(&request.name) {
+            self.jobs.get_or_init(|| Jobs::start(self.server.board()));
+            return Fixtures::start_job(&self.server, request, context).await;
+        }
         self.server.call_tool(request, context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.server
+            .task_as(request, &context, Fixtures::reply)
+            .await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.server.update_task(request, context).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.server.cancel_task(request, context).await
     }
 
     async fn on_custom_request(

@@ -1,6 +1,7 @@
 //! A node that lies, among two that do not.
 
 use crate::node::{Node, RULES, space};
+use crate::pushes;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use kenning_core::{Code, Error, Result, SeededRandom};
@@ -12,7 +13,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 
 /// What a liar does.
-pub const LIES: [&str; 8] = [
+pub const LIES: [&str; 13] = [
     "two histories",
     "a shorter log",
     "rewriting",
@@ -21,12 +22,17 @@ pub const LIES: [&str; 8] = [
     "flooding",
     "a gigabyte",
     "loops",
+    "pushing what was rewritten",
+    "pushing less than there is",
+    "pushing two histories",
+    "pushing floods",
+    "pushing a gigabyte",
 ];
 
 /// More messages than an honest exchange of these sizes needs.
 const MESSAGES_MAX: usize = 10_000;
 
-fn unexpected(what: &str) -> Error {
+pub(crate) fn unexpected(what: &str) -> Error {
     Error::internal(format!("the lie was not noticed: {what}"))
 }
 
@@ -69,7 +75,7 @@ fn honest(here: &Node, there: &Node) -> Result<Done> {
 }
 
 /// The liar signs whatever it likes about its log.
-fn sign_again(liar: &Node, page: &mut Value) -> Option<()> {
+pub(crate) fn sign_again(liar: &Node, page: &mut Value) -> Option<()> {
     let head = Head::from_json(page.get("head")?)?;
     let again = Head::sign(
         head.origin,
@@ -82,17 +88,17 @@ fn sign_again(liar: &Node, page: &mut Value) -> Option<()> {
     Some(())
 }
 
-struct Cast {
-    one: Node,
+pub(crate) struct Cast {
+    pub(crate) one: Node,
     two: Node,
-    liar: Node,
+    pub(crate) liar: Node,
 }
 
 fn cast(draw: &SeededRandom) -> Result<Cast> {
     let mut cast = Cast {
-        one: Node::new(draw),
-        two: Node::new(draw),
-        liar: Node::new(draw),
+        one: Node::new(draw)?,
+        two: Node::new(draw)?,
+        liar: Node::new(draw)?,
     };
     for (a, b) in [
         (&cast.one, &cast.two),
@@ -115,7 +121,7 @@ fn cast(draw: &SeededRandom) -> Result<Cast> {
 }
 
 /// Both statements are signed by the liar and cannot both be true of one log.
-fn check_evidence(liar: &Node, evidence: Option<Evidence>) -> Result<()> {
+pub(crate) fn check_evidence(liar: &Node, evidence: Option<Evidence>) -> Result<()> {
     let evidence = evidence.ok_or_else(|| unexpected("no evidence"))?;
     let did = liar.log.signer().did();
     let both = [&evidence.known, &evidence.shown];
@@ -128,7 +134,7 @@ fn check_evidence(liar: &Node, evidence: Option<Evidence>) -> Result<()> {
     Ok(())
 }
 
-fn must_fail(done: Result<Done>, liar: &Node, codes: &[Code]) -> Result<()> {
+pub(crate) fn must_fail(done: Result<Done>, liar: &Node, codes: &[Code]) -> Result<()> {
     match done {
         Err(error) if codes.contains(&error.code) => Ok(()),
         Err(error) => Err(error),
@@ -137,7 +143,7 @@ fn must_fail(done: Result<Done>, liar: &Node, codes: &[Code]) -> Result<()> {
 }
 
 /// Entries of a page that have events.
-fn events(page: &mut Value) -> Vec<&mut Value> {
+pub(crate) fn events(page: &mut Value) -> Vec<&mut Value> {
     let entries = page.get_mut("events").and_then(Value::as_array_mut);
     let entries = entries
         .map(|it| it.iter_mut().collect::<Vec<_>>())
@@ -146,6 +152,14 @@ fn events(page: &mut Value) -> Vec<&mut Value> {
         .into_iter()
         .filter(|it| it.get("event").is_some())
         .collect()
+}
+
+/// The beginning of such a message: whatever comes after it is never looked at.
+pub(crate) fn bomb(draw: &SeededRandom) -> &'static [u8] {
+    static BOMB: OnceLock<Vec<u8>> = OnceLock::new();
+    let bomb = BOMB.get_or_init(|| pack_gigabyte().unwrap_or_default());
+    let n_bytes = bomb.len() / 2 + usize::try_from(draw.below(1_000)).unwrap_or_default();
+    bomb.get(..n_bytes).unwrap_or(bomb)
 }
 
 /// A gigabyte of spaces, as a message of about a megabyte.
@@ -250,16 +264,10 @@ fn tell(lie: &str, cast: &mut Cast, draw: &SeededRandom) -> Result<()> {
             });
             must_fail(done, liar, &[Code::InvalidInput])
         }
-        "a gigabyte" => {
-            static BOMB: OnceLock<Vec<u8>> = OnceLock::new();
-            let bomb = BOMB.get_or_init(|| pack_gigabyte().unwrap_or_default());
-            // Whatever comes after the beginning is never looked at.
-            let n_bytes = bomb.len() / 2 + usize::try_from(draw.below(1_000)).unwrap_or_default();
-            match unpack(bomb.get(..n_bytes).unwrap_or(bomb)) {
-                Err(error) if error.code == Code::TooLarge => Ok(()),
-                _ => Err(unexpected("a bomb was unpacked")),
-            }
-        }
+        "a gigabyte" => match unpack(bomb(draw)) {
+            Err(error) if error.code == Code::TooLarge => Ok(()),
+            _ => Err(unexpected("a bomb was unpacked")),
+        },
         _ => {
             let kind = draw.below(3);
             let mut last = None;
@@ -304,7 +312,10 @@ pub fn lie(seed: u64) -> Result<&'static str> {
     let n = usize::try_from(seed % LIES.len() as u64).unwrap_or_default();
     let lie = LIES.get(n).copied().unwrap_or("loops");
     let mut cast = cast(&draw)?;
-    tell(lie, &mut cast, &draw)?;
+    match lie.starts_with("pushing") {
+        true => pushes::tell(lie, &mut cast, &draw)?,
+        false => tell(lie, &mut cast, &draw)?,
+    }
     let Cast { one, two, .. } = &cast;
     honest(one, two)?;
     honest(two, one)?;

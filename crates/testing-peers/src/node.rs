@@ -1,13 +1,18 @@
 //! One node in memory, and the random writes that it makes.
 
+use crate::fence::Fence;
 use kenning_audit::{Draft, EdgeDraft, Log, Signer, Tx, Verify, verify};
-use kenning_core::{Clock, FixedClock, Hash, Hlc, Kind, NodeId, Result, SeededRandom, Space};
+use kenning_core::{
+    Clock, Error, FixedClock, Hash, Hlc, Kind, NodeId, Result, SeededRandom, Space,
+};
 use kenning_peers::{Peer, Policy, Rules, peer_id};
 use kenning_store::{
-    EdgeFilter, Node as NodeRow, NodeFilter, Passage, Row, Store, Table, Vector, When,
+    Backend, EdgeFilter, Node as NodeRow, NodeFilter, Passage, Row, Store, Table, Vector, When,
 };
+use kenning_store_sqlite::Sqlite;
 use kenning_testing_model::Model;
 use serde_json::{Map, json};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Where every node's clock is about.
@@ -43,35 +48,108 @@ pub(crate) const RULES: Rules = Rules {
 pub(crate) struct Node {
     pub(crate) log: Log,
     clock: Arc<FixedClock>,
+    random: Arc<SeededRandom>,
     secret: [u8; 32],
+    ground: Ground,
+    fence: Fence,
     /// Ids of events that were acknowledged to whoever wrote them.
     pub(crate) acknowledged: Vec<Hash>,
 }
 
+/// What outlives the process of a node.
+enum Ground {
+    Memory(Arc<dyn Backend>),
+    Files(tempfile::TempDir),
+}
+
+impl Ground {
+    fn on_files() -> Result<Self> {
+        let dir = tempfile::tempdir();
+        let dir = dir.map_err(|it| Error::internal("no directory for a store").because(it))?;
+        Ok(Self::Files(dir))
+    }
+
+    fn fence(&self) -> Result<Fence> {
+        match self {
+            Self::Memory(model) => Ok(Fence::around(model)),
+            Self::Files(dir) => {
+                let opened: Arc<dyn Backend> = Arc::new(Sqlite::open(dir.path())?);
+                Ok(Fence::around(&opened))
+            }
+        }
+    }
+}
+
+impl Default for Ground {
+    fn default() -> Self {
+        Self::Memory(Arc::new(Model::default()))
+    }
+}
+
 impl Node {
-    pub(crate) fn new(draw: &SeededRandom) -> Self {
+    /// A node in memory.
+    pub(crate) fn new(draw: &SeededRandom) -> Result<Self> {
+        Self::on(Ground::default(), draw)
+    }
+
+    /// A node on SQLite.
+    pub(crate) fn on_files(draw: &SeededRandom) -> Result<Self> {
+        Self::on(Ground::on_files()?, draw)
+    }
+
+    fn on(ground: Ground, draw: &SeededRandom) -> Result<Self> {
         let random = Arc::new(SeededRandom::new(draw.next()));
         let signer = Signer::generate(&*random);
         // Up to an hour before or after the others.
         let clock = Arc::new(FixedClock::at(START_MS + draw.below(2 * HOUR_MS)));
         let secret = signer.secret();
+        let fence = ground.fence()?;
         let log = Log::new(
-            Store::new(Model::default()),
+            Store::new(fence.clone()),
             signer,
             Arc::clone(&clock) as _,
-            random as _,
+            Arc::clone(&random) as _,
         );
-        Self {
+        Ok(Self {
             log,
             clock,
+            random,
             secret,
+            ground,
+            fence,
             acknowledged: Vec::new(),
+        })
+    }
+
+    /// Kills its process, and another one opens the same store.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        self.fence.kill();
+        self.fence = self.ground.fence()?;
+        self.log = Log::new(
+            Store::new(self.fence.clone()),
+            Signer::from_secret(&self.secret),
+            Arc::clone(&self.clock) as _,
+            Arc::clone(&self.random) as _,
+        );
+        Ok(())
+    }
+
+    /// Is killed while it writes: before the commit, or after it and before anybody is told.
+    pub(crate) fn die_writing(&mut self, draw: &SeededRandom) -> Result<()> {
+        self.fence.kill_after(0, draw.below(2) == 0);
+        match self.write(draw) {
+            Ok(()) => Err(Error::internal(
+                "a write of a killed process was acknowledged",
+            )),
+            Err(_) => self.kill(),
         }
     }
 
     /// A node with the same key and the same rows, which goes its own way from here.
     pub(crate) fn fork(&self, draw: &SeededRandom) -> Result<Self> {
-        let store = Store::new(Model::default());
+        let ground = Ground::default();
+        let fence = ground.fence()?;
+        let store = Store::new(fence.clone());
         let mut rows = Vec::new();
         self.log.read(&space(), |tx| {
             kenning_audit::archive::dump(tx, &mut |row| {
@@ -83,11 +161,19 @@ impl Node {
         let random = Arc::new(SeededRandom::new(draw.next()));
         let clock = Arc::new(FixedClock::at(self.clock.now_ms() + 10_000));
         let signer = Signer::from_secret(&self.secret);
-        let log = Log::new(store, signer, Arc::clone(&clock) as _, random as _);
+        let log = Log::new(
+            store,
+            signer,
+            Arc::clone(&clock) as _,
+            Arc::clone(&random) as _,
+        );
         Ok(Self {
             log,
             clock,
+            random,
             secret: self.secret,
+            ground,
+            fence,
             acknowledged: Vec::new(),
         })
     }
@@ -96,16 +182,21 @@ impl Node {
         Signer::from_secret(&self.secret)
     }
 
+    /// As others know it, who take what it passes on.
     pub(crate) fn as_peer(&self) -> Peer {
+        self.with_policy(Policy {
+            relays: true,
+            ..Policy::default()
+        })
+    }
+
+    pub(crate) fn with_policy(&self, policy: Policy) -> Peer {
         let did = self.log.signer().did().clone();
         Peer {
             id: peer_id("", &did),
             did,
             endpoint: String::new(),
-            policy: Policy {
-                relays: true,
-                ..Policy::default()
-            },
+            policy,
             added_ms: 0,
             cut_off: None,
         }
@@ -178,6 +269,38 @@ impl Node {
         Ok(self.log.roots(&space())?.seq)
     }
 
+    /// The authors of its events.
+    pub(crate) fn authors(&self) -> Result<BTreeSet<String>> {
+        let mut authors = BTreeSet::new();
+        self.log.read(&space(), |tx| {
+            tx.scan(Table::Events, &mut |row| {
+                if let Row::Event(event) = row {
+                    authors.insert(event.author);
+                }
+                Ok(())
+            })
+        })?;
+        Ok(authors)
+    }
+
+    /// The kinds of its nodes.
+    pub(crate) fn kinds(&self) -> Result<BTreeSet<Kind>> {
+        let mut kinds = BTreeSet::new();
+        self.log.read(&space(), |tx| {
+            tx.scan(Table::Nodes, &mut |row| {
+                if let Row::Node(node) = row {
+                    kinds.insert(node.kind);
+                }
+                Ok(())
+            })
+        })?;
+        Ok(kinds)
+    }
+
+    pub(crate) fn did(&self) -> String {
+        self.log.signer().did().to_string()
+    }
+
     pub(crate) fn has(&self, id: &Hash) -> Result<bool> {
         Ok(self.log.read(&space(), |tx| tx.event_by_id(id))?.is_some())
     }
@@ -202,7 +325,7 @@ fn shown(row: Row) -> Option<String> {
     }
 }
 
-const KINDS: [Kind; 4] = [Kind::Memory, Kind::Page, Kind::Document, Kind::Vector];
+pub(crate) const KINDS: [Kind; 4] = [Kind::Memory, Kind::Page, Kind::Document, Kind::Vector];
 
 fn draft(draw: &SeededRandom, kind: Kind) -> Draft {
     Draft {

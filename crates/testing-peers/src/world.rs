@@ -4,8 +4,11 @@ use crate::node::{Node, RULES, space};
 use kenning_audit::Tx;
 use kenning_audit::foreign::Merged;
 use kenning_core::{Error, Result, SeededRandom};
-use kenning_peers::{Around, Request, Response, Session, answer, pack, unpack};
+use kenning_peers::{Around, Peer, Policy, Request, Response, Session, answer, pack, unpack};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// One seed of so many runs on SQLite files.
+const FILES_EVERY: u64 = 16;
 
 /// A message under way.
 #[derive(Clone)]
@@ -49,13 +52,21 @@ struct World {
     n_requests: u64,
     n_sessions: u64,
     is_healed: bool,
+    /// Whether nodes take what others pass on; where everybody knows everybody, nobody has to.
+    relays: bool,
 }
 
 impl World {
     fn new(seed: u64) -> Result<Self> {
         let draw = SeededRandom::new(seed);
         let n = usize::try_from(2 + draw.below(4)).unwrap_or(2);
-        let nodes: Vec<Node> = (0..n).map(|_| Node::new(&draw)).collect();
+        // Some on files, which are as slow as the disk is.
+        let on_files = seed % FILES_EVERY == FILES_EVERY - 1;
+        let nodes = (0..n).map(|_| match on_files {
+            true => Node::on_files(&draw),
+            false => Node::new(&draw),
+        });
+        let nodes: Vec<Node> = nodes.collect::<Result<_>>()?;
         let mut links = Vec::new();
         // A line or a star connects all; more links may be there.
         let is_star = draw.below(2) == 0;
@@ -75,7 +86,9 @@ impl World {
                 b.trust(a)?;
             }
         }
+        let relays = links.len() < n * (n - 1) / 2 || draw.below(2) == 0;
         Ok(Self {
+            relays,
             draw,
             nodes,
             links,
@@ -103,8 +116,15 @@ impl World {
         match self.draw.below(20) {
             0..=6 => {
                 let n = self.index(self.nodes.len());
+                let is_killed = self.draw.below(12) == 0;
                 if let Some(node) = self.nodes.get_mut(n) {
-                    node.write(&self.draw)?;
+                    match is_killed {
+                        true => node.die_writing(&self.draw)?,
+                        false => node.write(&self.draw)?,
+                    }
+                }
+                if is_killed {
+                    self.forget(n);
                 }
             }
             7..=9 => {
@@ -122,7 +142,10 @@ impl World {
             17 => {
                 // A killed process forgets what it was doing; its store does not.
                 let n = self.index(self.nodes.len());
-                self.sessions.retain(|_, it| it.0 != n);
+                self.forget(n);
+                if let Some(node) = self.nodes.get_mut(n) {
+                    node.kill()?;
+                }
             }
             18 => {
                 let n = self.index(self.links.len());
@@ -140,8 +163,20 @@ impl World {
         Ok(())
     }
 
+    /// What a process knew of its exchanges is gone with it.
+    fn forget(&mut self, n: usize) {
+        self.sessions.retain(|_, it| it.0 != n);
+    }
+
+    fn peer(&self, n: usize) -> Result<Peer> {
+        Ok(self.node(n)?.with_policy(Policy {
+            relays: self.relays,
+            ..Policy::default()
+        }))
+    }
+
     fn call(&mut self, from: usize, to: usize) -> Result<()> {
-        let peer = self.node(to)?.as_peer();
+        let peer = self.peer(to)?;
         let n = usize::try_from(1 + self.draw.below(12)).unwrap_or(1);
         let log = &self.node(from)?.log;
         let mut session = Session::new(log, &space(), &peer, RULES).with_entries_max(n);
@@ -224,7 +259,7 @@ impl World {
     }
 
     fn answer(&mut self, message: Message, is_killed: bool) -> Result<()> {
-        let asker = self.node(message.from)?.as_peer();
+        let asker = self.peer(message.from)?;
         let here = self.node(message.to)?;
         let request = Request::from_json(message.path, &unpack(&message.bytes)?)?;
         let answered = answer(&here.log, &asker, RULES, request, Killed(is_killed));
@@ -289,7 +324,13 @@ impl World {
                 )));
             }
         }
+        let all: BTreeSet<String> = self.nodes.iter().map(Node::did).collect();
         for (n, node) in self.nodes.iter().enumerate() {
+            if let Some(stranger) = node.authors()?.difference(&all).next() {
+                return Err(Error::internal(format!(
+                    "node {n} took an event of {stranger}, whom nobody knows"
+                )));
+            }
             for writer in &self.nodes {
                 for id in &writer.acknowledged {
                     if !node.has(id)? {

@@ -28,3 +28,15 @@ fn the_tools_of_all_wings_answer_alike_on_every_node() {
         }
     }
 }
+
+#[test]
+fn nodes_that_may_not_do_everything_get_and_give_no_more_than_they_may() {
+    let mut n_refused = 0;
+    for seed in 0..32 {
+        match kenning_testing_peers::restrict(seed) {
+            Ok(n) => n_refused += n,
+            Err(error) => panic!("seed {seed}: {error}"),
+        }
+    }
+    assert!(n_refused > 0, "no event of an unknown author was offered");
+}

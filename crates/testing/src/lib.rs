@@ -10,6 +10,7 @@
     reason = "tests fail by panicking"
 )]
 
+pub mod hostile;
 pub mod mutate;
 mod schema;
 mod source;

@@ -29,7 +29,7 @@ pub struct Found<'a> {
 }
 
 impl Phrases {
-    /// No names yet. A name that more than `shared_max` have is not found: it tells none of them.
+    /// An empty set of names. A name that more than `shared_max` have is not found: it distinguishes none of them.
     #[must_use]
     pub fn new(shared_max: usize) -> Self {
         Self {

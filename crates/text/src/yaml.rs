@@ -6,7 +6,7 @@ use serde_json::Value;
 /// What a text may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes.
+    /// The most bytes.
     pub bytes_max: usize,
     /// Levels of lists and maps.
     pub depth_max: usize,

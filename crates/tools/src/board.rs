@@ -229,7 +229,7 @@ impl Board {
         let permitted = self
             .permit(tool, &arguments, caller)
             .and_then(|()| input::check_depth(&arguments))
-            .and_then(|()| pages::taken(tool.effect(), &mut arguments));
+            .and_then(|()| pages::take_cursor(tool.effect(), &mut arguments));
         let reply = match permitted {
             Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),
             Ok(cursor) => {
@@ -247,7 +247,7 @@ impl Board {
                     Ok(agent) => on_behalf_of(agent, || tool.call(&call, arguments)),
                     Err(error) => envelope::wrap(tool.toolset(), Err(error), began.elapsed()),
                 };
-                let work = || self.engine.patiently(caller.waited, work);
+                let work = || self.engine.with_wait_limit(caller.waited, work);
                 let done = catch_unwind(AssertUnwindSafe(work));
                 done.unwrap_or_else(|panic| {
                     let text = panic.downcast_ref::<String>().cloned();
@@ -272,10 +272,10 @@ impl Board {
     }
 
     fn permit(&self, tool: &dyn AnyTool, arguments: &Value, caller: &Caller) -> Result<()> {
-        // For some tools only some calls change things.
+        // For some tools only some calls change data.
         let changes = tool.effect() != Effect::Read && tool.scope(arguments) != Scope::Read;
         if self.selection.read_only && changes {
-            return Err(Error::denied(format!("`{}` changes things", tool.name()))
+            return Err(Error::denied(format!("`{}` changes data", tool.name()))
                 .hint("this server was started with `--read-only`"));
         }
         caller.principal.require(tool.scope(arguments))?;

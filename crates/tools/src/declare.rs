@@ -3,6 +3,7 @@
 use crate::envelope::{self, Reply};
 use crate::koi::api::{Api, Route};
 use crate::pages::{self, Cursor, Window};
+use crate::toolset::{Effect, Toolset};
 use crate::{Board, input, koi, schema};
 use kenning_core::Result;
 use kenning_engine::{Caller, Engine, Scope};
@@ -46,122 +47,6 @@ pub trait Tool: Send + Sync + 'static {
 
     /// Runs the tool.
     fn call(ctx: &Call<'_>, input: Self::Input) -> Result<Self::Output>;
-}
-
-/// What a call does. Hints, scopes and permissions are derived from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Only reads.
-    Read,
-    /// Adds or changes; what it replaces stays in the history.
-    Write {
-        /// Whether repeating a call has no further effect.
-        idempotent: bool,
-    },
-    /// Deletes.
-    Destroy,
-    /// Starts a program.
-    Run,
-    /// Accesses the network.
-    Fetch,
-}
-
-/// The four hints of MCP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Annotations {
-    /// Changes nothing.
-    pub read_only: bool,
-    /// May lose data.
-    pub destructive: bool,
-    /// Repeating a call has no further effect.
-    pub idempotent: bool,
-    /// Reaches beyond this server.
-    pub open_world: bool,
-}
-
-impl Effect {
-    /// The permission that a call needs.
-    pub const fn scope(self) -> Scope {
-        match self {
-            Self::Read => Scope::Read,
-            Self::Write { .. } => Scope::Write,
-            Self::Destroy => Scope::Destroy,
-            Self::Run => Scope::Run,
-            Self::Fetch => Scope::Fetch,
-        }
-    }
-
-    /// The hints for an MCP client.
-    pub const fn annotations(self) -> Annotations {
-        let (read_only, destructive, idempotent, open_world) = match self {
-            Self::Read => (true, false, true, false),
-            Self::Write { idempotent } => (false, false, idempotent, false),
-            Self::Destroy => (false, true, true, false),
-            Self::Run => (false, true, false, true),
-            Self::Fetch => (false, false, false, true),
-        };
-        Annotations {
-            read_only,
-            destructive,
-            idempotent,
-            open_world,
-        }
-    }
-
-    /// The word in the manual.
-    pub const fn as_str(self) -> &'static str {
-        self.scope().as_str()
-    }
-}
-
-/// One of the contracts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Toolset {
-    /// Entities, documents, web pages, code graph, federation, vault notes.
-    Koi,
-    /// Directives, tools and knowledge items.
-    Kiwi,
-    /// Markdown graph, search, vectors, agents, workflows, audit.
-    Kg,
-    /// More tools for the graph than its contract has; off unless named.
-    KgExtra,
-    /// Memories and beliefs.
-    Omi,
-    /// More memory tools than the contract's six; off unless named.
-    OmiExtra,
-    /// WASM tools.
-    Kami,
-}
-
-impl Toolset {
-    /// Every toolset, in the order of the manual.
-    pub const ALL: [Self; 7] = [
-        Self::Koi,
-        Self::Kiwi,
-        Self::Kg,
-        Self::KgExtra,
-        Self::Omi,
-        Self::OmiExtra,
-        Self::Kami,
-    ];
-
-    /// Whether its tools are listed when no toolset is named.
-    pub const fn is_on_by_default(self) -> bool {
-        !matches!(self, Self::OmiExtra | Self::KgExtra)
-    }
-
-    /// The name on the command line and the name of its folder.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Koi => "koi",
-            Self::Kiwi => "kiwi",
-            Self::Kg => "kg",
-            Self::KgExtra => "kg-extra",
-            Self::Omi => "omi",
-            Self::OmiExtra => "omi-extra",
-            Self::Kami => "kami",
-        }
-    }
 }
 
 /// A call and its expected result.
@@ -227,6 +112,60 @@ impl Call<'_> {
     pub fn detail(&self, fields: Value) {
         if let Value::Object(fields) = fields {
             self.details.borrow_mut().extend(fields);
+        }
+    }
+}
+
+impl Call<'_> {
+    /// How many entries of this list the caller has seen. The name is the path of the list in the
+    /// reply: `data.nodes`.
+    pub(crate) fn skip(&self, field: &str) -> usize {
+        let known = self.cursor.as_ref().filter(|it| it.field == field);
+        let skipped = known.map_or(0, |it| it.offset);
+        self.windows.borrow_mut().push(Window {
+            field: field.to_owned(),
+            skipped,
+            total: None,
+            has_more: false,
+        });
+        skipped
+    }
+
+    /// The same for lists that continue together: a cursor in one of them is a cursor in all.
+    pub(crate) fn skip_together(&self, fields: &[&str]) -> usize {
+        let cursor = self.cursor.as_ref();
+        let known = cursor.filter(|it| fields.contains(&it.field.as_str()));
+        let skipped = known.map_or(0, |it| it.offset);
+        let windows = fields.iter().map(|field| Window {
+            field: (*field).to_owned(),
+            skipped,
+            total: None,
+            has_more: false,
+        });
+        self.windows.borrow_mut().extend(windows);
+        skipped
+    }
+
+    /// A page of a complete list: at most `limit` entries, from the cursor on.
+    pub(crate) fn part<T>(&self, field: &str, all: Vec<T>, limit: usize) -> Vec<T> {
+        let skip = self.skip(field);
+        self.of_all(field, all.len());
+        all.into_iter().skip(skip).take(limit).collect()
+    }
+
+    /// Says whether a list of unknown length has more.
+    pub(crate) fn more(&self, field: &str, has_more: bool) {
+        let mut windows = self.windows.borrow_mut();
+        if let Some(it) = windows.iter_mut().find(|it| it.field == field) {
+            it.has_more = has_more;
+        }
+    }
+
+    /// Says how many entries that list has in total.
+    pub(crate) fn of_all(&self, field: &str, total: usize) {
+        let mut windows = self.windows.borrow_mut();
+        if let Some(it) = windows.iter_mut().find(|it| it.field == field) {
+            it.total = Some(total);
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::{Board, Effect, Reply, TOOLS, Toolset, envelope};
 use kenning_core::{Error, Result};
 use kenning_engine::runs::{Family, Run};
 use kenning_engine::worker::{Complaint, Worker, contained};
-use kenning_engine::{Caller, Hands, Nature, Scope};
+use kenning_engine::workflow_steps::{CallEffect, ToolRunner};
+use kenning_engine::{Caller, Scope};
 use serde_json::Value;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -21,6 +22,15 @@ const MARGIN: Duration = Duration::from_secs(5);
 
 /// A call goes on with its run for at most this long; then the worker does.
 const CALL_MAX: Duration = Duration::from_secs(20);
+
+/// The tools that do all of their work in one transaction: if it was committed, they are done. What they write to a
+/// file is in the journal by then.
+const ONE_WRITE: [&str; 4] = [
+    "belief_update",
+    "daily_append",
+    "kg_audit_checkpoint",
+    "now_update",
+];
 
 thread_local! {
     static IS_IN_ACTION: Cell<bool> = const { Cell::new(false) };
@@ -52,24 +62,27 @@ pub(crate) fn check_not_in_action() -> Result<()> {
     }
 }
 
-impl Hands for Board {
-    fn nature(&self, caller: &Caller, name: &str, arguments: &Value) -> Result<Nature> {
+impl ToolRunner for Board {
+    fn effect_of(&self, caller: &Caller, name: &str, arguments: &Value) -> Result<CallEffect> {
         if let Some(tool) = TOOLS.iter().find(|it| it.name() == name) {
             if !self.reaches(*tool) {
                 return Err(Error::denied(format!("`{name}` is not available here"))
                     .hint("it was excluded when the server was started"));
             }
             return Ok(match (tool.effect(), tool.scope(arguments)) {
-                (_, Scope::Read | Scope::Fetch) => Nature::Repeatable,
-                (Effect::Write { idempotent: true }, _) => Nature::Repeatable,
-                (Effect::Write { .. }, Scope::Write) => Nature::Stored,
-                _ => Nature::Outside,
+                (_, Scope::Read | Scope::Fetch) => CallEffect::Repeatable,
+                (Effect::Write { idempotent: true }, _) => CallEffect::Repeatable,
+                (Effect::Write { .. }, Scope::Write) if ONE_WRITE.contains(&name) => {
+                    CallEffect::InStore
+                }
+                // One that writes several times may have been cut off after the first.
+                _ => CallEffect::Outside,
             });
         }
         let found = self.find_installed(name, caller)?;
         let function = found.as_ref().and_then(|it| it.function());
         match function.is_some_and(|it| self.reaches_installed(it)) {
-            true => Ok(Nature::Outside),
+            true => Ok(CallEffect::Outside),
             false => Err(Error::not_found("tool", name).hint("`kenning tools` lists them")),
         }
     }
@@ -109,8 +122,8 @@ pub(crate) fn advance_in_call(board: &Board, caller: &Caller, run: Run) -> Resul
     // The patience with the store is that of a short call, and belongs to the thread.
     let advanced = std::thread::scope(|scope| {
         let work = scope.spawn(|| {
-            let engine = board.engine();
-            contained(|| engine.advance_workflow(board, space, &run.id, &goes_on))
+            let workflows = board.engine().workflows();
+            contained(|| workflows.advance(board, space, &run.id, &goes_on))
         });
         work.join()
             .unwrap_or_else(|_| Err(Error::internal("a workflow panicked")))
@@ -145,7 +158,7 @@ pub fn finish_workflow(board: &Board, caller: &Caller, id: &str) -> Result<Run> 
         caller.progress(run.n_steps as f64, None, &run.current_step);
         true
     };
-    match engine.advance_workflow(board, space, id, &goes_on)? {
+    match engine.workflows().advance(board, space, id, &goes_on)? {
         Some(run) => Ok(run),
         None => engine.runs().expect_run(caller, Family::Workflow, id),
     }
@@ -170,10 +183,9 @@ impl Flows {
                     for (space, run) in board.engine().runs().due(Family::Workflow)? {
                         let until = Instant::now() + TURN;
                         let goes_on = |_: &Run| !signal.is_stopped() && Instant::now() < until;
-                        let engine = board.engine();
-                        let advanced = contained(|| {
-                            engine.advance_workflow(&board, &space, &run.id, &goes_on)
-                        });
+                        let workflows = board.engine().workflows();
+                        let advanced =
+                            contained(|| workflows.advance(&board, &space, &run.id, &goes_on));
                         match advanced {
                             Ok(_) => complaint.clear(),
                             Err(error) => drop(complaint.say("workflows", &error)),

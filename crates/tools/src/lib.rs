@@ -22,6 +22,7 @@ mod schema;
 mod select;
 pub mod slots;
 mod table;
+mod toolset;
 
 pub mod kg;
 pub mod kg_extra;
@@ -31,9 +32,11 @@ pub mod omi;
 pub mod omi_extra;
 
 pub use board::{Board, hide_internal, installed_summary};
-pub use declare::{Annotations, AnyTool, Call, Effect, Example, Text, Tool, Toolset, summary};
+pub use declare::{AnyTool, Call, Example, Text, Tool, summary};
 pub use envelope::{Reply, malformed};
 pub use flows::{Flows, finish_workflow, workflow_reply};
 pub use metrics::Metrics;
+pub use schema::lean;
 pub use select::Selection;
 pub use table::TOOLS;
+pub use toolset::{Annotations, Effect, Toolset};

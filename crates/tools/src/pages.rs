@@ -3,9 +3,9 @@
 //! A longer reply is cut in its longest list or text, and says so: which field, how much of it is
 //! shown, and the `cursor` with which the same call continues. A cursor is a field and a position in
 //! it, so nothing is kept between calls. A tool that can start in the middle of its list asks
-//! [`Call::skip`] for the position; for every other tool the reply is made as a whole and then cut.
+//! [`Call::skip`](crate::Call) for the position; for every other tool the reply is made as a whole and then cut.
 
-use crate::{Call, Effect};
+use crate::Effect;
 use kenning_core::{Error, Result};
 use serde_json::{Map, Value, json};
 
@@ -27,17 +27,17 @@ pub(crate) const NEXT_CURSOR: &str = "next_cursor";
 /// The place in a list or a text where a reply continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
-    field: String,
-    offset: usize,
+    pub(crate) field: String,
+    pub(crate) offset: usize,
 }
 
 /// A list that its tool started in the middle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    field: String,
-    skipped: usize,
-    total: Option<usize>,
-    has_more: bool,
+    pub(crate) field: String,
+    pub(crate) skipped: usize,
+    pub(crate) total: Option<usize>,
+    pub(crate) has_more: bool,
 }
 
 /// A list or text that was cut.
@@ -63,62 +63,8 @@ impl Cursor {
     }
 }
 
-impl Call<'_> {
-    /// How many entries of this list the caller has seen. The name is the path of the list in the
-    /// reply: `data.nodes`.
-    pub(crate) fn skip(&self, field: &str) -> usize {
-        let known = self.cursor.as_ref().filter(|it| it.field == field);
-        let skipped = known.map_or(0, |it| it.offset);
-        self.windows.borrow_mut().push(Window {
-            field: field.to_owned(),
-            skipped,
-            total: None,
-            has_more: false,
-        });
-        skipped
-    }
-
-    /// The same for lists that continue together: a cursor in one of them is a cursor in all.
-    pub(crate) fn skip_together(&self, fields: &[&str]) -> usize {
-        let cursor = self.cursor.as_ref();
-        let known = cursor.filter(|it| fields.contains(&it.field.as_str()));
-        let skipped = known.map_or(0, |it| it.offset);
-        let windows = fields.iter().map(|field| Window {
-            field: (*field).to_owned(),
-            skipped,
-            total: None,
-            has_more: false,
-        });
-        self.windows.borrow_mut().extend(windows);
-        skipped
-    }
-
-    /// A page of a complete list: at most `limit` entries, from the cursor on.
-    pub(crate) fn part<T>(&self, field: &str, all: Vec<T>, limit: usize) -> Vec<T> {
-        let skip = self.skip(field);
-        self.of_all(field, all.len());
-        all.into_iter().skip(skip).take(limit).collect()
-    }
-
-    /// Says whether a list of unknown length has more.
-    pub(crate) fn more(&self, field: &str, has_more: bool) {
-        let mut windows = self.windows.borrow_mut();
-        if let Some(it) = windows.iter_mut().find(|it| it.field == field) {
-            it.has_more = has_more;
-        }
-    }
-
-    /// Says how many entries that list has in total.
-    pub(crate) fn of_all(&self, field: &str, total: usize) {
-        let mut windows = self.windows.borrow_mut();
-        if let Some(it) = windows.iter_mut().find(|it| it.field == field) {
-            it.total = Some(total);
-        }
-    }
-}
-
 /// Removes the cursor from the arguments of a read-only tool.
-pub(crate) fn taken(effect: Effect, arguments: &mut Value) -> Result<Option<Cursor>> {
+pub(crate) fn take_cursor(effect: Effect, arguments: &mut Value) -> Result<Option<Cursor>> {
     if effect != Effect::Read {
         return Ok(None);
     }

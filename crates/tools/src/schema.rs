@@ -64,6 +64,48 @@ pub(crate) fn of_input<T: JsonSchema>() -> Value {
     schema
 }
 
+/// The schema of arguments as it is listed to a model, which pays for every word: without what holds for all tools,
+/// and without descriptions that repeat a name. Fields that are not named are refused, and the instructions of the
+/// server say what a cursor is. The whole schema is in the reference and in the OpenAPI document.
+pub fn lean(mut schema: Value) -> Value {
+    fn trim(schema: &mut Value) {
+        match schema {
+            Value::Object(fields) => {
+                if fields
+                    .get("additionalProperties")
+                    .is_some_and(Value::is_boolean)
+                {
+                    fields.remove("additionalProperties");
+                }
+                if let Some(Value::Object(items)) = fields.get_mut("items") {
+                    items.remove("description");
+                }
+                if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+                    for (name, property) in properties {
+                        let said = property.get("description").and_then(Value::as_str);
+                        if said.is_some_and(|it| name == "cursor" || plain(it) == plain(name))
+                            && let Value::Object(property) = property
+                        {
+                            property.remove("description");
+                        }
+                    }
+                }
+                fields.values_mut().for_each(trim);
+            }
+            Value::Array(items) => items.iter_mut().for_each(trim),
+            _ => {}
+        }
+    }
+    trim(&mut schema);
+    schema
+}
+
+/// Letters and digits alone, so that `workflowId` and `Workflow ID` are the same.
+fn plain(text: &str) -> String {
+    let kept = text.chars().filter(|it| it.is_alphanumeric());
+    kept.flat_map(char::to_lowercase).collect()
+}
+
 /// The schema of an HTTP request, which distinguishes null from absent.
 pub(crate) fn of_request<T: JsonSchema>() -> Value {
     Value::Object(generate::<T>())
@@ -106,4 +148,33 @@ pub(crate) fn of_output<T: JsonSchema>() -> Option<Value> {
         schema.insert("type".to_owned(), "object".into());
     }
     (schema.get("type")? == "object").then_some(Value::Object(schema))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_listed_schema_says_everything_once() {
+        let whole = json!({
+            "type": "object", "additionalProperties": false, "required": ["workflowId"],
+            "properties": {
+                "workflowId": { "type": "string", "description": "Workflow ID" },
+                "force": { "type": "boolean", "description": "Even if it is up to date", "default": false },
+                "parts": { "type": "array", "items": { "type": "string", "description": "A part." } },
+                "cursor": { "type": "string", "description": "Of a cut answer" },
+            },
+        });
+        let listed = json!({
+            "type": "object", "required": ["workflowId"],
+            "properties": {
+                "workflowId": { "type": "string" },
+                "force": { "type": "boolean", "description": "Even if it is up to date", "default": false },
+                "parts": { "type": "array", "items": { "type": "string" } },
+                "cursor": { "type": "string" },
+            },
+        });
+        assert_eq!(lean(whole), listed);
+    }
 }

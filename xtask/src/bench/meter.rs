@@ -62,7 +62,7 @@ pub(super) fn bytes_written() -> Result<u64> {
 }
 
 /// The most memory that this process ever had resident, in MiB.
-pub(super) fn memory_peak_mib() -> Result<u64> {
+pub(crate) fn memory_peak_mib() -> Result<u64> {
     Ok(memory_peak_kib()? / 1_024)
 }
 

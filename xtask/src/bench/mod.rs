@@ -6,6 +6,7 @@
 
 mod agents;
 mod audit;
+mod build;
 mod code;
 mod collection;
 mod cypher;
@@ -37,6 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tokens"] => tokens::run(options),
+        ["build"] => build::run(options),
         ["resolve"] => optimized(options, || resolve::run(options)),
         ["writes"] => optimized(options, || writes::run(options)),
         ["audit"] => optimized(options, || audit::run(options)),
@@ -59,7 +61,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, resolve, writes, audit, sync, federation, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
+            "`bench` measures tokens, build, resolve, writes, audit, sync, federation, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
         ),
     }
 }

@@ -34,8 +34,12 @@ const RULES: Rules = Rules {
 };
 
 pub(super) fn run(options: &Options) -> Result<()> {
-    options.only(&["events"])?;
+    options.only(&["events", "catch-up-of"])?;
     let n_events: u64 = options.value("events", 100_000)?;
+    let n_known: u64 = options
+        .value("catch-up-of", 1_000_000)?
+        .max(n_events + NEWS)
+        - NEWS;
     let space = Space::default();
     let (one, other) = (fixture::directory()?, fixture::directory()?);
     let (here, there) = (fixture::open(one.path())?, fixture::open(other.path())?);
@@ -57,14 +61,17 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let copied = copy(&here, &space)?;
     let ratio = copied.as_secs_f64() / took.as_secs_f64();
     println!(
-        "bare copy of the same rows: {:.1} s; the exchange has {ratio:.2} of its speed (at least {RATIO_MIN})",
+        "sync: bare copy of the same rows in {:.1} s; the exchange has {ratio:.2} of its speed (at least {RATIO_MIN})",
         copied.as_secs_f64()
     );
-    write(&here, &space, n_events, n_events + NEWS)?;
+    // What both have before the peer misses something.
+    write(&here, &space, n_events, n_known)?;
+    exchange(&there, &here, &space)?;
+    write(&here, &space, n_known, n_known + NEWS)?;
     let (took, n_bytes) = exchange(&there, &here, &space)?;
     println!(
-        "catching up on {NEWS} of {}: {:.1} ms, {n_bytes} bytes (at most {} ms and {CATCH_UP_BYTES_MAX})",
-        n_events + NEWS,
+        "sync: catching up on {NEWS} of {}: {:.1} ms, {n_bytes} bytes (at most {} ms and {CATCH_UP_BYTES_MAX})",
+        n_known + NEWS,
         took.as_secs_f64() * 1_000.0,
         CATCH_UP_MAX.as_millis()
     );
@@ -80,7 +87,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn write(log: &Log, space: &Space, from: u64, to: u64) -> Result<()> {
+pub(super) fn write(log: &Log, space: &Space, from: u64, to: u64) -> Result<()> {
     for start in (from..to).step_by(usize::try_from(BATCH)?) {
         let end = to.min(start + BATCH);
         log.write_long(space, move |tx| {
@@ -117,10 +124,19 @@ fn peer(of: &Log) -> Peer {
 
 /// One whole exchange; how long it took, and how many bytes all messages had.
 fn exchange(caller: &Log, called: &Log, space: &Space) -> Result<(Duration, usize)> {
-    let (known, asker) = (peer(called), peer(caller));
+    exchange_as(caller, called, &peer(called), space)
+}
+
+fn exchange_as(
+    caller: &Log,
+    called: &Log,
+    known: &Peer,
+    space: &Space,
+) -> Result<(Duration, usize)> {
+    let asker = peer(caller);
     let began = Instant::now();
     let mut n_bytes = 0;
-    let mut session = Session::new(caller, space, &known, RULES);
+    let mut session = Session::new(caller, space, known, RULES);
     let mut request = session.begin()?;
     while let Some(asked) = request {
         let bytes = pack(&asked.to_json())?;
@@ -132,6 +148,18 @@ fn exchange(caller: &Log, called: &Log, space: &Space) -> Result<(Duration, usiz
         request = session.next(response, ())?;
     }
     Ok((began.elapsed(), n_bytes))
+}
+
+/// Takes in what another log has, and gives nothing.
+pub(super) fn pull(caller: &Log, called: &Log, space: &Space) -> Result<()> {
+    let known = Peer {
+        policy: Policy {
+            may_read: false,
+            ..Policy::default()
+        },
+        ..peer(called)
+    };
+    exchange_as(caller, called, &known, space).map(drop)
 }
 
 /// Copies every row into an empty store.

@@ -7,6 +7,7 @@
 use super::binary::Place;
 use super::verdict::Attempt;
 use kenning_core::{Hash, SeededRandom};
+use kenning_text::hex;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,17 +30,22 @@ pub(crate) enum Sort {
     Removal,
     Backup,
     Graph,
+    Checkpoint,
+    Workflow,
+    Agent,
     /// Only over HTTP.
     Ingest,
 }
 
 use Sort::{
-    Backup, Batch, Belief, Daily, Graph, Ingest, Item, Memory, Note, Now, Removal, Revision, Vector,
+    Agent, Backup, Batch, Belief, Checkpoint, Daily, Graph, Ingest, Item, Memory, Note, Now,
+    Removal, Revision, Vector, Workflow,
 };
 
-/// Every sort that exists over stdio and HTTP: twelve tools and actions.
+/// Every sort that exists over stdio and HTTP: thirteen tools, one of them with three actions.
 pub(crate) const SORTS: &[Sort] = &[
     Note, Memory, Batch, Belief, Now, Daily, Vector, Item, Revision, Removal, Backup, Graph,
+    Checkpoint, Workflow, Agent,
 ];
 
 /// As often as they are to be made in a mix.
@@ -56,6 +62,9 @@ const MIX: &[(Sort, u64)] = &[
     (Removal, 3),
     (Backup, 2),
     (Graph, 3),
+    (Checkpoint, 3),
+    (Workflow, 3),
+    (Agent, 2),
     (Ingest, 8),
 ];
 
@@ -77,7 +86,9 @@ enum Trace {
     Note(String, Hash),
     /// A row with this mark, now or in the history.
     Row(String),
-    /// The same, and the mark in this file, which only grows.
+    /// An event whose data has this mark.
+    Event(String),
+    /// The same as a row, and the mark in this file, which only grows.
     Line(String, String),
     /// This file has this mark, or is gone, or what a later write made of it.
     File(String, Option<String>),
@@ -102,6 +113,8 @@ pub(crate) struct Called {
 pub(crate) struct Traces {
     /// Marks in current and past nodes.
     rows: BTreeSet<String>,
+    /// Marks in the data of events.
+    events: BTreeSet<String>,
     /// Where edges lead.
     edges: BTreeSet<String>,
     /// Marks in files outside the vault.
@@ -242,6 +255,27 @@ impl Maker {
                 let arguments = json!({ "incremental": true });
                 write(sort, "kg_graph_generate", arguments, trace)
             }
+            Checkpoint => {
+                let arguments = json!({ "name": mark });
+                write(sort, "kg_audit_checkpoint", arguments, Trace::Event(mark))
+            }
+            Workflow => {
+                let store = json!({
+                    "name": "store", "effects": { "stored": true }, "tool": "memory_store",
+                    "arguments": { "content": format!("{mark} was a step") },
+                });
+                let input = json!({ "goal": { "stored": true }, "actions": [store] });
+                let arguments = json!({ "workflowId": "custom", "input": input });
+                // What must be there depends on what the run says of itself.
+                write(sort, "kg_workflow_start", arguments, Trace::Nothing)
+            }
+            Agent => {
+                let arguments = json!({
+                    "type": "researcher", "task": format!("Look at the documents: {mark}"),
+                });
+                // The report names the task.
+                write(sort, "kg_agent_spawn", arguments, Trace::Row(mark))
+            }
             Ingest => {
                 let arguments = json!({
                     "document_rid": format!("doc:{mark}"), "content": format!("{mark} was there."),
@@ -312,6 +346,13 @@ impl Maker {
             Daily => {
                 if let (Trace::Line(path, _), Some(day)) = (&mut written.trace, text("path")) {
                     *path = format!("omi/{day}");
+                }
+            }
+            Workflow => {
+                let is_done = answer.to_string().contains("\"outcome\":\"success\"");
+                let mark = marks(&written.arguments.to_string()).next();
+                if let Some(mark) = mark.filter(|_| is_done) {
+                    written.trace = Trace::Row(mark);
                 }
             }
             Backup => {
@@ -385,6 +426,11 @@ impl Traces {
     pub(crate) fn add_row(&mut self, row: &Value, text: &str) {
         match row["table"].as_str() {
             Some("nodes" | "node_history") => self.rows.extend(marks(text)),
+            Some("events") => {
+                let data = row["data"].as_str().and_then(hex::decode);
+                let data = data.unwrap_or_default();
+                self.events.extend(marks(&String::from_utf8_lossy(&data)));
+            }
             Some("edges") => {
                 let to = row["dst"].as_str().unwrap_or_default();
                 self.edges.insert(to.replace('-', ""));
@@ -410,6 +456,7 @@ impl Traces {
         for call in calls {
             let is_there = match &call.trace {
                 Trace::Row(mark) => self.rows.contains(mark),
+                Trace::Event(mark) => self.events.contains(mark),
                 Trace::Line(path, mark) => {
                     let file = self.files.get(path);
                     self.rows.contains(mark) && file.is_some_and(|it| it.contains(mark))

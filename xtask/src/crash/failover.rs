@@ -18,7 +18,7 @@ use crate::options::Options;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use kenning_core::SeededRandom;
 use kenning_testing_postgres::{Server as Database, Version, own};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -266,5 +266,96 @@ fn compare(
             }
         }
     }
+    let last = memories.last().map_or("saw", String::as_str);
+    for (tool, arguments) in [
+        (
+            "koi_search",
+            json!({ "query": "Somebody wrote this", "limit": 20 }),
+        ),
+        ("koi_search", json!({ "query": last, "limit": 20 })),
+        (
+            "kg_vector_search",
+            json!({ "vector": [1, 1, 1, 1, 1, 1, 1, 1], "namespace": "crash", "k": 50, "query": "" }),
+        ),
+        (
+            "kg_vector_search",
+            json!({ "vector": [1, 0.1, 1, 0.1, 1, 0.1, 1, 0.1], "namespace": "crash", "k": 50, "query": "" }),
+        ),
+        (
+            "code_query",
+            json!({ "cypher": "MATCH (n) RETURN labels(n) AS l, count(*) AS n ORDER BY l" }),
+        ),
+        (
+            "code_query",
+            json!({ "cypher": "MATCH (a)-[r]->(b) RETURN type(r) AS t, count(*) AS n ORDER BY t" }),
+        ),
+        (
+            "code_query",
+            json!({ "cypher": "MATCH (n) WHERE n.title IS NOT NULL RETURN n.title AS t ORDER BY t" }),
+        ),
+    ] {
+        wrong.extend(differs(binary, place, client, tool, &arguments));
+    }
     wrong
+}
+
+/// How the answers of the two processes differ. The index of the old one may be made anew in the background, so
+/// it has some time.
+fn differs(
+    binary: &Binary,
+    place: &Place,
+    client: &mut Client,
+    tool: &str,
+    arguments: &Value,
+) -> Option<String> {
+    let began = Instant::now();
+    loop {
+        let (answer, old) = client.read(tool, arguments);
+        let new = binary.call(place, tool, arguments);
+        let told = match new {
+            Ok(new) if answer == Answer::Acknowledged => {
+                let (old, new) = (without_times(&old), without_times(&new));
+                if old == new {
+                    // There is always something in the graph; whether there are pages and vectors depends on
+                    // what was acknowledged.
+                    let is_blind = tool == "code_query" && is_empty(&new);
+                    return is_blind.then(|| format!("`{tool}` {arguments}: finds nothing"));
+                }
+                format!("the old process {old}, a new one {new}")
+            }
+            Ok(_) => format!("the old process {answer:?}"),
+            Err(error) => format!("a new process {error:#}"),
+        };
+        if began.elapsed() > BACK_MAX {
+            return Some(format!("`{tool}` {arguments}: {told}"));
+        }
+    }
+}
+
+/// Whether an answer has no list with anything in it.
+fn is_empty(answer: &Value) -> bool {
+    match answer {
+        Value::Array(all) => all.is_empty(),
+        Value::Object(members) => members.values().all(is_empty),
+        _ => true,
+    }
+}
+
+/// An answer without how long it took, and from where.
+fn without_times(answer: &Value) -> Value {
+    match answer {
+        Value::Array(all) => all.iter().map(without_times).collect(),
+        Value::Object(members) => {
+            let is_time = |name: &str| {
+                let name = name.to_ascii_lowercase();
+                ["took", "elapsed", "_ms", "time", "duration", "cached"]
+                    .iter()
+                    .any(|it| name.contains(it))
+            };
+            let kept = members.iter().filter(|it| !is_time(it.0));
+            let kept = kept.map(|(name, value)| (name.clone(), without_times(value)));
+            Value::Object(kept.collect())
+        }
+        other => other.clone(),
+    }
 }

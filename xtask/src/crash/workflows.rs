@@ -10,11 +10,14 @@ use super::binary::{Binary, Place};
 use super::client::{Answer, Client, Server, Transport};
 use crate::options::Options;
 use anyhow::{Context as _, Result, ensure};
-use kenning_core::SeededRandom;
+use kenning_core::{SeededRandom, Space};
+use kenning_store::Store;
+use kenning_store_postgres::Postgres;
+use kenning_store_sqlite::Sqlite;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// So many rounds use the same place.
 const ROUNDS_A_PLACE: u64 = 20;
@@ -22,10 +25,49 @@ const ROUNDS_A_PLACE: u64 = 20;
 /// How long the survivor may take for what the other left.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const KINDS: [&str; 4] = ["analysis", "collaboration", "sync", "custom"];
+/// The actions of a custom workflow, each with its tool: one that writes a file and its event, one that can be
+/// repeated, one that writes several times, a directive, a component.
+const ACTIONS: [(&str, &str); 5] = [
+    ("append", "daily_append"),
+    ("remember", "memory_store"),
+    ("measure", "kg_agent_spawn"),
+    ("direct", "execute"),
+    ("echo", ECHO),
+];
 
-/// The actions of a custom workflow; each adds an entry to the daily log.
-const ACTIONS: [&str; 3] = ["one", "two", "three"];
+const ECHO: &str = "dev.example.echo";
+
+/// Every step at which a process may be killed: all of them must have been hit.
+const STEPS: [(&str, &[&str]); 4] = [
+    (
+        "analysis",
+        &[
+            "collect-documents",
+            "check-sections",
+            "check-links",
+            "check-freshness",
+            "check-contradictions",
+            END,
+        ],
+    ),
+    (
+        "collaboration",
+        &["initialize", "agent-coordination", "executing-plan", END],
+    ),
+    ("sync", &["check-paths", "generate", "sync-peers", END]),
+    (
+        "custom",
+        &[
+            "plan", "append", "remember", "measure", "direct", "echo", END,
+        ],
+    ),
+];
+
+/// After the last step, before the end is recorded.
+const END: &str = "end";
+
+/// From this many kills on each step must have been hit.
+const COVERED_FROM: u64 = 200;
 
 const SPEC: &str = "# Overview\n\nAn engine that counts the walruses of every beach, each morning, and writes it down.\n\n\
     ## Requirements\n\nIt counts every walrus once, even at night, and never a rock.\n\n\
@@ -33,12 +75,82 @@ const SPEC: &str = "# Overview\n\nAn engine that counts the walruses of every be
     ## Design\n\n```rust\nlet n = count(&beach, Walrus::all());\n```\n\n\
     ## Tests\n\nA beach with known walruses is counted a hundred times.\n";
 
+const DIRECTIVE: &str = "---\nname: count_walruses\nversion: 1.0.0\ncategory: beach\n\
+    description: Count walruses\n---\n\n# Count walruses\n\n1. Look at every beach.\n";
+
+const MANIFEST: &str = "[tool]\nid = \"dev.example.echo\"\nname = \"echo\"\nversion = \"1.0.0\"\nwasm = \"tool.wasm\"\n\
+    [mcp]\ndescription = \"Repeats\"\n[[mcp.arguments]]\nname = \"message\"\ntype = \"string\"\n\
+    description = \"What to repeat\"\nrequired = true\n[security]\nmax_fuel = 100000\n";
+
 /// What all rounds found.
 #[derive(Default)]
 struct Tally {
     n_runs: usize,
     n_taken_over: usize,
+    n_decided: usize,
     faults: Vec<String>,
+    /// How many kills came while a step of a kind was under way.
+    hits: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+impl Tally {
+    /// How many steps the process may do before it is killed: so that the step which was hit least is under way.
+    fn aim(&self, kind: &'static str, steps: &[&'static str]) -> usize {
+        let hits = |step: &'static str| self.hits.get(&(kind, step)).copied().unwrap_or_default();
+        let least = (0..steps.len()).min_by_key(|at| hits(steps[*at]));
+        least.unwrap_or_default()
+    }
+
+    /// Notes which step of a run was under way at the moment of the kill.
+    fn note_hit(
+        &mut self,
+        kind: &'static str,
+        steps: &[&'static str],
+        ended_ms: &[u64],
+        killed_ms: u64,
+    ) {
+        let n_done = ended_ms.iter().filter(|it| **it <= killed_ms).count();
+        if let Some(step) = steps.get(n_done) {
+            *self.hits.entry((kind, *step)).or_default() += 1;
+        }
+    }
+}
+
+/// The store, as it is while a process works on it.
+struct Watch {
+    store: Store,
+    seen: u64,
+}
+
+impl Watch {
+    fn open(place: &Place) -> Result<Self> {
+        let store = match place.database() {
+            Some(url) => Store::new(Postgres::open(url, None)?),
+            None => Store::new(Sqlite::open(&place.data())?),
+        };
+        let head = store.read(&Space::default(), |tx| tx.head())?;
+        let seen = head.map_or(0, |it| it.seq);
+        Ok(Self { store, seen })
+    }
+
+    /// Waits until a workflow was started and has done so many steps, or for as long as a round may take.
+    fn wait_for(&mut self, n_steps: usize) -> Result<()> {
+        let began = Instant::now();
+        let (mut is_started, mut n_done) = (false, 0);
+        while (!is_started || n_done < n_steps) && began.elapsed() < PATIENCE {
+            let seen = self.seen;
+            let new = self
+                .store
+                .read(&Space::default(), |tx| tx.events_after(seen, 100))?;
+            for event in new {
+                self.seen = event.seq;
+                is_started |= event.kind == "WorkflowStarted";
+                n_done += usize::from(event.kind == "WorkflowStepCompleted");
+            }
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        Ok(())
+    }
 }
 
 pub(super) fn run(options: &Options) -> Result<()> {
@@ -49,16 +161,20 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let backend = Backend::find(options)?;
     let random = SeededRandom::new(seed);
     let mut tally = Tally::default();
-    let mut place = prepared(&backend)?;
-    let mut usual: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut place = prepared(&binary, &backend)?;
+    let mut n_beside = 0;
     for round in 0..kills {
         if round > 0 && round % ROUNDS_A_PLACE == 0 {
             judge(&binary, &place, &mut tally)?;
-            place = prepared(&backend)?;
+            place = prepared(&binary, &backend)?;
         }
-        let kind = KINDS[usize::try_from(round)? % KINDS.len()];
+        let (kind, steps) = STEPS[usize::try_from(round)? % STEPS.len()];
+        let is_one_machine = place.database().is_none();
+        let steps = steps.iter().copied();
+        let steps: Vec<&'static str> = steps.filter(|it| is_done(it, is_one_machine)).collect();
         // Half of the survivors were there before.
-        let is_beside = random.below(2) == 0;
+        let is_beside = (round / 4) % 2 == 0;
+        n_beside += u64::from(is_beside);
         let of = |n: u64| match place.database() {
             Some(_) => place.with_data(&format!("data {n}")),
             None => place.clone(),
@@ -68,49 +184,76 @@ pub(super) fn run(options: &Options) -> Result<()> {
             true => Some(Server::start(&binary, &of(1), Transport::Http)?),
             false => None,
         };
-        let within_us = *usual.get(kind).unwrap_or(&300_000);
-        let arguments = arguments(kind, round);
+        let arguments = arguments(kind, &steps, round);
+        let mut watch = Watch::open(&of(0))?;
         let mut client = first.client();
-        let began = Instant::now();
-        let call = std::thread::spawn(move || {
-            let (answer, _) = client.read("kg_workflow_start", &arguments);
-            (answer, began.elapsed())
-        });
-        std::thread::sleep(Duration::from_micros(random.below(within_us)));
+        let began_ms = now_ms()?;
+        let call = std::thread::spawn(move || client.read("kg_workflow_start", &arguments));
+        watch.wait_for(tally.aim(kind, &steps))?;
+        // Anywhere in the step, not always at its beginning.
+        std::thread::sleep(Duration::from_micros(random.below(2_000)));
         first.kill()?;
-        let Ok((answer, took)) = call.join() else {
+        let killed_ms = now_ms()?;
+        let Ok((answer, _)) = call.join() else {
             anyhow::bail!("the caller panicked");
         };
         match answer {
-            Answer::Acknowledged => {
-                let took = u64::try_from(took.as_micros())?;
-                usual.insert(kind, took.clamp(20_000, 2_000_000));
-            }
-            Answer::Gone => {
-                // It lives longer than was thought: the next kill of this kind may come later.
-                let more = within_us + within_us / 8;
-                usual.insert(kind, more.min(2_000_000));
-                tally.n_taken_over += 1;
-            }
+            Answer::Acknowledged => {}
+            Answer::Gone => tally.n_taken_over += 1,
             Answer::Refused(said) => tally.faults.push(format!("round {round}: {kind}: {said}")),
         }
         let survivor = match beside {
             Some(server) => server,
             None => Server::start(&binary, &of(1), Transport::Http)?,
         };
-        if let Err(error) = settled(&mut survivor.client()) {
-            tally.faults.push(format!("round {round}: {kind}: {error}"));
+        let mut client = survivor.client();
+        match settled(&binary, &of(1), &mut client) {
+            Ok(n) => tally.n_decided += n,
+            Err(error) => tally.faults.push(format!("round {round}: {kind}: {error}")),
+        }
+        if let Some(ended_ms) = steps_of_newest(&mut client, kind, began_ms)? {
+            tally.note_hit(kind, &steps, &ended_ms, killed_ms);
         }
         survivor.kill()?;
     }
     judge(&binary, &place, &mut tally)?;
+    conclude(&tally, kills, n_beside, place.database().is_none(), seed)
+}
+
+/// Prints what was found, and fails if a promise was broken or too little was tried.
+fn conclude(
+    tally: &Tally,
+    kills: u64,
+    n_beside: u64,
+    is_one_machine: bool,
+    seed: u64,
+) -> Result<()> {
     for fault in tally.faults.iter().take(TOLD_MAX) {
         println!("{fault}");
     }
+    let mut missed = Vec::new();
+    let (mut n_steps, mut n_hit) = (0, 0);
+    for (kind, steps) in STEPS {
+        let steps = steps.iter().filter(|it| is_done(it, is_one_machine));
+        let shown: Vec<String> = steps
+            .map(|step| {
+                let n = tally.hits.get(&(kind, *step)).copied().unwrap_or_default();
+                n_steps += 1;
+                n_hit += usize::from(n > 0);
+                if n == 0 {
+                    missed.push(format!("{kind} at {step}"));
+                }
+                format!("{step} {n}")
+            })
+            .collect();
+        println!("{kind}: {}", shown.join(", "));
+    }
     println!(
-        "crash workflows: {kills} kills, {} during a call, {} runs, {} faults, seed {seed}",
+        "crash workflows: {kills} kills at {n_hit} of {n_steps} steps, {n_beside} with a second server, {} during a \
+         call, {} runs, {} left to a person, {} faults, seed {seed}",
         tally.n_taken_over,
         tally.n_runs,
+        tally.n_decided,
         tally.faults.len()
     );
     ensure!(
@@ -118,35 +261,103 @@ pub(super) fn run(options: &Options) -> Result<()> {
         "no workflow was started, so nothing was tested"
     );
     ensure!(tally.faults.is_empty(), "promises were broken");
+    ensure!(
+        kills < COVERED_FROM || missed.is_empty(),
+        "no kill came at: {}",
+        missed.join("; ")
+    );
     Ok(())
 }
 
-fn prepared(backend: &Backend) -> Result<Place> {
+/// Whether a step is among those that are done. What was signed or installed is trusted by one machine, and with a
+/// database another one has to go on.
+fn is_done(step: &str, is_one_machine: bool) -> bool {
+    is_one_machine || !["direct", "echo"].contains(&step)
+}
+
+fn now_ms() -> Result<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    Ok(u64::try_from(now.as_millis())?)
+}
+
+/// When the steps of the newest run of a kind were recorded; `None` if it was not started.
+fn steps_of_newest(client: &mut Client, kind: &str, began_ms: u64) -> Result<Option<Vec<u64>>> {
+    let asked =
+        json!({ "eventType": "WorkflowStepCompleted", "limit": 100, "includePayload": true });
+    let (_, answer) = client.read("kg_audit_query", &asked);
+    let events = answer["data"]["events"].as_array().context("no events")?;
+    let mut found: Vec<(String, u64, u64)> = events
+        .iter()
+        .filter_map(|it| {
+            let data = &it["payload"];
+            let number = data["number"]
+                .as_u64()
+                .or(data["data"]["number"].as_u64())?;
+            Some((
+                text_of(data, "workflowId"),
+                number,
+                it["hlc"]["physicalMs"].as_u64()?,
+            ))
+        })
+        .filter(|it| it.0.starts_with(&format!("{kind}-")) && it.2 >= began_ms)
+        .collect();
+    found.sort_by_key(|it| it.1);
+    Ok((!found.is_empty()).then(|| found.into_iter().map(|it| it.2).collect()))
+}
+
+fn prepared(binary: &Binary, backend: &Backend) -> Result<Place> {
     let place = backend.place()?;
     let docs = place.project().join("docs");
     std::fs::create_dir_all(&docs)?;
     std::fs::write(docs.join("spec.md"), SPEC)?;
     std::fs::write(docs.join("draft.md"), "See [nothing](nowhere.md). TBD\n")?;
+    let directives = place.project().join(".ai/directives/beach");
+    std::fs::create_dir_all(&directives)?;
+    std::fs::write(directives.join("count_walruses.md"), DIRECTIVE)?;
+    if place.database().is_none() {
+        let sign =
+            json!({ "item_type": "directive", "action": "sign", "item_id": "count_walruses" });
+        binary.call(&place, "execute", &sign)?;
+        let package = place.root().join("package");
+        std::fs::create_dir_all(&package)?;
+        std::fs::write(package.join("tool.toml"), MANIFEST)?;
+        std::fs::write(
+            package.join("tool.wasm"),
+            kenning_testing_wasm::probes::echo()?,
+        )?;
+        let package = package.display().to_string();
+        binary.json(&place, &["kami", "install", &package])?;
+    }
     Ok(place)
 }
 
-fn arguments(kind: &str, round: u64) -> Value {
+fn arguments(kind: &str, steps: &[&str], round: u64) -> Value {
     let input = match kind {
         "custom" => {
-            let mut needs = json!({});
-            let actions: Vec<Value> = ACTIONS
-                .iter()
-                .map(|name| {
+            let (mut needs, mut last) = (json!({}), "");
+            let used = ACTIONS.iter().filter(|it| steps.contains(&it.0));
+            let actions: Vec<Value> = used
+                .map(|(name, tool)| {
+                    let arguments = match *name {
+                        "append" => json!({ "content": format!("entry {round}.") }),
+                        "remember" => json!({
+                            "content": format!("walrus number {round} sleeps"), "memory_type": "fact",
+                        }),
+                        "measure" => json!({ "type": "analyst", "task": "Measure everything" }),
+                        "direct" => json!({
+                            "item_type": "directive", "action": "run", "item_id": "count_walruses",
+                        }),
+                        _ => json!({ "message": format!("round {round}") }),
+                    };
                     let action = json!({
-                        "name": name, "needs": needs, "effects": { (*name): true },
-                        "tool": "daily_append",
-                        "arguments": { "content": format!("entry {round} {name}.") },
+                        "name": name, "needs": needs, "effects": { (*name): true }, "tool": tool,
+                        "arguments": arguments,
                     });
-                    needs = json!({ (*name): true });
+                    (needs, last) = (json!({ (*name): true }), name);
                     action
                 })
                 .collect();
-            json!({ "goal": { (ACTIONS[2]): true }, "actions": actions })
+            json!({ "goal": { (last): true }, "actions": actions })
         }
         "collaboration" => json!({ "docPath": "docs/spec.md", "options": { "autoStart": true } }),
         _ => json!({ "docPath": "docs" }),
@@ -154,21 +365,46 @@ fn arguments(kind: &str, round: u64) -> Value {
     json!({ "workflowId": kind, "input": input })
 }
 
-/// Waits until nothing is under way.
-fn settled(client: &mut Client) -> Result<()> {
+/// Waits until nothing is under way. What is left to a person is done once more, and counted.
+fn settled(binary: &Binary, place: &Place, client: &mut Client) -> Result<usize> {
     let began = Instant::now();
+    let mut n_decided = 0;
     loop {
         let (_, list) = client.read("kg_workflow_list", &json!({ "status": "running" }));
-        if list["data"]["summary"]["filtered"] == 0 {
-            return Ok(());
+        let (_, waits) = client.read("kg_workflow_list", &json!({ "status": "suspended" }));
+        let suspended = waits["data"]["workflows"].as_array();
+        let suspended = suspended.into_iter().flatten();
+        let mut n_open = 0;
+        for id in suspended.filter_map(|it| it["id"].as_str()) {
+            n_open += 1;
+            n_decided += 1;
+            binary.json(place, &["workflow", "resume", id, "--again"])?;
         }
-        ensure!(began.elapsed() < PATIENCE, "not completed in time: {list}");
+        if n_open == 0 && list["data"]["summary"]["filtered"] == 0 {
+            return Ok(n_decided);
+        }
+        ensure!(
+            began.elapsed() < PATIENCE,
+            "not completed in time: {list} {waits}"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
 /// Looks at everything that the rounds of a place left.
 fn judge(binary: &Binary, place: &Place, tally: &mut Tally) -> Result<()> {
+    // SQLite may show a transaction that was committed in the moment of a kill, and never acknowledged, only to
+    // who opens the file anew: so a workflow may have been started that no survivor saw.
+    let of_judge = match place.database() {
+        Some(_) => place.with_data("data 1"),
+        None => place.clone(),
+    };
+    let server = Server::start(binary, &of_judge, Transport::Http)?;
+    match settled(binary, &of_judge, &mut server.client()) {
+        Ok(n) => tally.n_decided += n,
+        Err(error) => tally.faults.push(error.to_string()),
+    }
+    server.kill()?;
     let found = binary.look(place)?;
     tally.faults.extend(found.faults);
     let list = binary.call(place, "kg_workflow_list", &json!({ "limit": 1000 }))?;
@@ -220,11 +456,14 @@ fn judge(binary: &Binary, place: &Place, tally: &mut Tally) -> Result<()> {
             }
         }
     }
+    for run in runs.iter().filter(|it| it["type"] == "custom") {
+        check_answers(binary, place, run, tally)?;
+    }
     let mut text = String::new();
     read_all(&place.omi(), &mut text)?;
     let n_custom = runs.iter().filter(|it| it["type"] == "custom").count();
     let n_entries = text.matches("entry ").count();
-    if n_entries != n_custom * ACTIONS.len() {
+    if n_entries != n_custom {
         let sentence = format!("{n_entries} entries of {n_custom} custom workflows");
         tally.faults.push(sentence);
     }
@@ -234,6 +473,30 @@ fn judge(binary: &Binary, place: &Place, tally: &mut Tally) -> Result<()> {
             tally
                 .faults
                 .push(format!("`entry {entry}` was written twice"));
+        }
+    }
+    Ok(())
+}
+
+/// Each action was done, and whatever could be cut off in its middle left its whole answer.
+fn check_answers(binary: &Binary, place: &Place, run: &Value, tally: &mut Tally) -> Result<()> {
+    let asked = json!({ "workflowId": run["id"] });
+    let told = binary.call(place, "kg_workflow_status", &asked)?;
+    let steps = told["data"]["workflow"]["steps"].as_array();
+    for step in steps.context("no steps")? {
+        let answer = step["metadata"]["answer"].to_string();
+        let expected = match step["action"].as_str().unwrap_or_default() {
+            "measure" => "taskResult",
+            "direct" => "Look at every beach",
+            "echo" => "round ",
+            _ => "",
+        };
+        if step["outcome"] != "success" || !answer.contains(expected) {
+            let (id, action) = (&run["id"], &step["action"]);
+            tally.faults.push(format!(
+                "{id}: {action} is {} with {answer}",
+                step["outcome"]
+            ));
         }
     }
     Ok(())

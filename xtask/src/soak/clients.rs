@@ -201,6 +201,28 @@ pub(super) struct Http {
     host: String,
     token: Option<String>,
     connection: Option<BufReader<TcpStream>>,
+    line: Line,
+    /// How long it waits for an answer.
+    patience: Duration,
+}
+
+/// The connection of a caller, for whoever ends it from outside.
+#[derive(Clone, Default)]
+pub(super) struct Line(Arc<Mutex<Option<TcpStream>>>);
+
+impl Line {
+    pub(super) fn cut(&self) {
+        let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stream) = &*stream {
+            // It may be closed already.
+            drop(stream.shutdown(std::net::Shutdown::Both));
+        }
+    }
+
+    fn is_of(&self, stream: &TcpStream) {
+        let mut line = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *line = stream.try_clone().ok();
+    }
 }
 
 impl Clone for Http {
@@ -219,7 +241,19 @@ impl Http {
             host: host.to_owned(),
             token: token.map(str::to_owned),
             connection: None,
+            line: Line::default(),
+            patience: SILENCE_MAX,
         }
+    }
+
+    /// The same caller, who hangs up after so long.
+    pub(super) fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    pub(super) fn line(&self) -> Line {
+        self.line.clone()
     }
 
     /// Another caller with this token.
@@ -273,7 +307,7 @@ impl Http {
     pub(super) fn connect(&self) -> Result<TcpStream> {
         let stream = TcpStream::connect(&self.host)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(SILENCE_MAX))?;
+        stream.set_read_timeout(Some(self.patience))?;
         Ok(stream)
     }
 
@@ -301,9 +335,12 @@ impl Http {
         }
     }
 
-    fn exchange(&mut self, method: &str, path: &str, body: &str) -> Result<Answer> {
+    /// The same, without a second try.
+    pub(super) fn exchange(&mut self, method: &str, path: &str, body: &str) -> Result<Answer> {
         if self.connection.is_none() {
-            self.connection = Some(BufReader::new(self.connect()?));
+            let stream = self.connect()?;
+            self.line.is_of(&stream);
+            self.connection = Some(BufReader::new(stream));
         }
         let request = self.head(method, path, body.len()) + body;
         let stream = self.connection.as_mut().context("no connection")?;

@@ -5,9 +5,11 @@
 //! memory, descriptors, threads, files, the write-ahead log, rows. What is written is written over and over
 //! to the same notes, memories and vectors, so after a while nothing may grow but the history, and that by
 //! the same amount a call. [`judge`] decides. `soak overload` asks for more than can be done ([`overload`]);
-//! `soak neighbors` lets one caller ask for much while another asks for little ([`neighbors`]).
+//! `soak neighbors` lets one caller ask for much while another asks for little ([`neighbors`]), and
+//! `soak hostile-queries` lets it ask queries that want too much ([`hostile_queries`]).
 
 mod clients;
+mod hostile_queries;
 mod judge;
 mod neighbors;
 mod overload;
@@ -36,8 +38,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         [] => soak(options),
         [word] if word == "overload" => overload::run(options),
         [word] if word == "neighbors" => neighbors::run(options),
+        [word] if word == "hostile-queries" => hostile_queries::run(options),
         words => bail!(
-            "`soak` knows `overload` and `neighbors`, not `{}`",
+            "`soak` knows `overload`, `neighbors` and `hostile-queries`, not `{}`",
             words.join(" ")
         ),
     }

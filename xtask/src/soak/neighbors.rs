@@ -1,12 +1,12 @@
 //! One caller asks for little, another for as much as it can: does the first one notice?
 //!
-//! Each has a token of its own on one server. The quiet one recalls, searches and writes short notes, one call
-//! after the other. The loud one does all at once: it writes notes of megabytes, asks queries that compute until
-//! they are stopped, searches for pages of text, has the graph made anew, fills its place in line with hundreds
+//! Each has a token of its own on one server. The quiet one recalls, searches, queries the graph and writes short
+//! notes, one call after the other. The loud one does all at once: it writes notes of megabytes, asks queries that
+//! compute until they are stopped (at the limit of their steps or their time, or when it hangs up), searches for pages of text, has the graph made anew, fills its place in line with hundreds
 //! of calls, and sends bodies that never end. Rounds with and without the loud one alternate, because the
 //! machine has other things to do, and the medians of their p99 are compared.
 
-use super::clients::Http;
+use super::clients::{Http, Line};
 use super::{load_average, serve};
 use crate::bench::meter::{ms, percentile};
 use crate::crash::binary::{Binary, Place};
@@ -30,6 +30,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// Connections of the loud one that call, and those that drip.
 const LOUD: usize = 96;
 const DRIPS: usize = 32;
+/// When most of its queries are given up.
+const HANGS_UP: Duration = Duration::from_millis(500);
 /// A note of the loud one.
 const LARGE_BYTES: usize = 1_500_000;
 /// What belongs to one of its vectors.
@@ -37,6 +39,15 @@ const METADATA_BYTES: usize = 900_000;
 /// What there is to search in.
 const NOTES: usize = 300;
 const MEMORIES: usize = 300;
+/// Queries that have no end: each looks at billions of combinations, and makes one row.
+const ENDLESS: [&str; 4] = [
+    "RETURN reduce(s = 0, a IN range(1, 3000) | s + reduce(t = 0, b IN range(1, 3000) | t + \
+     reduce(u = 0, c IN range(1, 3000) | u + c % 7))) AS x",
+    "RETURN any(a IN range(1, 3000) WHERE any(b IN range(1, 3000) WHERE \
+     any(c IN range(1, 3000) WHERE a + b + c < 0))) AS x",
+    "MATCH (a), (b), (c) WHERE a.title < b.title AND b.title < c.title RETURN count(*) AS x",
+    "MATCH (a)-[*1..30]-(b), (c)-[*1..30]-(d) RETURN count(*) AS x",
+];
 
 /// The durations of the quiet caller's calls, by tool.
 type Took = BTreeMap<&'static str, Vec<Duration>>;
@@ -56,12 +67,14 @@ pub(super) fn run(options: &Options) -> Result<()> {
 
     let mut p99: [Vec<Duration>; 2] = Default::default();
     let mut by_tool: [Took; 2] = Default::default();
-    let mut n_loud = 0;
+    let (mut n_loud, mut n_stopped) = (0, 0);
     for round in 0..n_rounds {
         for (at, is_beside) in [false, true].into_iter().enumerate() {
             let noise = is_beside.then(|| Noise::start(&loud, seed + round as u64));
             let took = measure(&quiet, time, seed)?;
-            n_loud += noise.map_or(0, Noise::stop);
+            let (answered, stopped) = noise.map_or((0, 0), Noise::stop);
+            n_loud += answered;
+            n_stopped += stopped;
             // What the loud one left in the indexes is taken in before the next round begins.
             settle(&quiet)?;
             let mut all: Vec<Duration> = took.values().flatten().copied().collect();
@@ -96,13 +109,15 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let [alone, beside] = p99.map(|mut it| percentile(&mut it, 0.5));
     let ratio = beside.as_secs_f64() / alone.as_secs_f64();
     println!(
-        "neighbors: {n_rounds} rounds, {n_quiet} calls of the quiet one and {n_loud} of the loud one answered, \
+        "neighbors: {n_rounds} rounds, {n_quiet} calls of the quiet one and {n_loud} of the loud one answered, {n_stopped} of its queries \
+         stopped, \
          p99 {:.1} ms alone and {:.1} ms beside it ({ratio:.2} x), load average {}, seed {seed}",
         ms(alone),
         ms(beside),
         load_average(),
     );
     ensure!(n_loud > 0, "the loud one did nothing");
+    ensure!(n_stopped > 0, "no query of the loud one had to be stopped");
     ensure!(
         ratio <= RATIO_MAX,
         "a neighbor makes calls {ratio:.2} times slower"
@@ -146,6 +161,11 @@ fn settle(http: &Http) -> Result<()> {
             &json!({ "query": "measure of thing 1" }),
         )?;
         good(&mut http, "koi_search", &json!({ "query": "thing 1" }))?;
+        good(
+            &mut http,
+            "code_query",
+            &json!({ "cypher": "MATCH (n) RETURN count(n) AS n" }),
+        )?;
     }
     Ok(())
 }
@@ -163,7 +183,7 @@ fn measure(http: &Http, time: Duration, seed: u64) -> Result<Took> {
                     break;
                 }
                 let n = random.below(100);
-                let (tool, arguments) = match round % 3 {
+                let (tool, arguments) = match round % 4 {
                     0 => {
                         let query = format!("measure of thing {n}");
                         ("memory_recall", json!({ "query": query }))
@@ -174,6 +194,15 @@ fn measure(http: &Http, time: Duration, seed: u64) -> Result<Took> {
                         (
                             "vault_write_note",
                             json!({ "path": path, "content": content }),
+                        )
+                    }
+                    2 => {
+                        let cypher =
+                            "MATCH (a)-->(b) WHERE a.title = $title RETURN b.title LIMIT 5";
+                        let parameters = json!({ "title": format!("Note {n}") });
+                        (
+                            "code_query",
+                            json!({ "cypher": cypher, "parameters": parameters }),
                         )
                     }
                     _ => ("koi_search", json!({ "query": format!("thing {n}") })),
@@ -201,6 +230,9 @@ fn measure(http: &Http, time: Duration, seed: u64) -> Result<Took> {
 struct Noise {
     stop: Arc<AtomicBool>,
     n_answered: Arc<AtomicU64>,
+    /// Queries that were stopped: by a limit, or because the caller hung up.
+    n_stopped: Arc<AtomicU64>,
+    lines: Vec<Line>,
     callers: Vec<std::thread::JoinHandle<()>>,
 }
 
@@ -208,28 +240,42 @@ impl Noise {
     fn start(http: &Http, seed: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let n_answered = Arc::new(AtomicU64::new(0));
+        let n_stopped = Arc::new(AtomicU64::new(0));
+        let mut lines = Vec::new();
         let is_told = Arc::new(AtomicBool::new(false));
         let mut callers = Vec::new();
         for caller in 0..LOUD {
             let (stop, n_answered) = (Arc::clone(&stop), Arc::clone(&n_answered));
+            let n_stopped = Arc::clone(&n_stopped);
             let is_told = Arc::clone(&is_told);
             let mut http = http.clone();
+            if is_impatient(caller) {
+                http = http.with_patience(HANGS_UP);
+            }
+            lines.push(http.line());
             callers.push(std::thread::spawn(move || {
                 let random = SeededRandom::new(seed ^ ((caller as u64) << 16));
                 while !stop.load(Ordering::Relaxed) {
                     let (tool, arguments) = demand(caller, &random);
                     let path = format!("/tools/{tool}");
                     // Whatever it is told: it goes on.
-                    match http.ask("POST", &path, &arguments.to_string()) {
+                    let is_query = tool == "code_query";
+                    match http.exchange("POST", &path, &arguments.to_string()) {
                         Ok((status, body)) => {
                             n_answered.fetch_add(1, Ordering::Relaxed);
+                            // A query that took all the steps or the time that it may.
+                            let is_stopped = is_query && [413, 504].contains(&status);
+                            n_stopped.fetch_add(u64::from(is_stopped), Ordering::Relaxed);
                             // Anything else is no work for the server, and would be a mistake of this test.
-                            let is_work = [200, 429, 503, 504].contains(&status);
+                            let is_work = is_stopped || [200, 429, 503, 504].contains(&status);
                             if !is_work && !is_told.swap(true, Ordering::Relaxed) {
                                 println!("  the loud `{tool}`: {status} {body}");
                             }
                         }
-                        Err(_) => http.hang_up(),
+                        Err(_) => {
+                            n_stopped.fetch_add(u64::from(is_query), Ordering::Relaxed);
+                            http.hang_up();
+                        }
                     }
                 }
             }));
@@ -246,19 +292,31 @@ impl Noise {
         Self {
             stop,
             n_answered,
+            n_stopped,
+            lines,
             callers,
         }
     }
 
-    /// Ends it, and says how many of its calls were answered.
-    fn stop(self) -> u64 {
+    /// Ends it, and says how many of its calls were answered and how many of its queries stopped.
+    fn stop(self) -> (u64, u64) {
         self.stop.store(true, Ordering::Relaxed);
+        // It does not wait for what has no end.
+        self.lines.iter().for_each(Line::cut);
         for caller in self.callers {
             // A caller that ended early has made enough load.
             drop(caller.join());
         }
-        self.n_answered.load(Ordering::Relaxed)
+        (
+            self.n_answered.load(Ordering::Relaxed),
+            self.n_stopped.load(Ordering::Relaxed),
+        )
     }
+}
+
+/// Most queries are given up soon, so that others have their turn; some are never.
+fn is_impatient(caller: usize) -> bool {
+    caller > 6 && matches!(caller % 6, 1 | 2)
 }
 
 /// Something that takes long.
@@ -280,12 +338,8 @@ fn demand(caller: usize, random: &SeededRandom) -> (&'static str, Value) {
             )
         }
         1 | 2 => {
-            let list: Vec<String> = (0..100).map(|n| n.to_string()).collect();
-            let list = list.join(", ");
-            // As many rows as a query may make.
-            let cypher =
-                format!("UNWIND [{list}] AS a UNWIND [{list}] AS b RETURN sum(a * b) AS x");
-            ("code_query", json!({ "cypher": cypher }))
+            let at = random.below(ENDLESS.len() as u64) as usize;
+            ("code_query", json!({ "cypher": ENDLESS[at] }))
         }
         3 => ("koi_search", json!({ "query": words(8_000) })),
         4 => {

@@ -253,6 +253,21 @@ const CRATES: &[(&str, May)] = &[
             "kenning-koi",
         ]),
     ),
+    // So that `engine` composes and knows no step of a workflow. The engine alone names it; tools and servers
+    // reach it through the engine, and nothing below can.
+    (
+        "kenning-workflow-steps",
+        Only(&[
+            "kenning-core",
+            "kenning-store",
+            "kenning-audit",
+            "kenning-memory",
+            "kenning-workflow",
+            "kenning-kernel",
+            "kenning-runs",
+            "kenning-kg",
+        ]),
+    ),
     (
         "kenning-engine",
         Only(&[
@@ -276,6 +291,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-query",
             "kenning-runs",
             "kenning-workflow",
+            "kenning-workflow-steps",
         ]),
     ),
     (
@@ -318,6 +334,8 @@ const CRATES: &[(&str, May)] = &[
         "kenning-testing",
         Only(&[
             "kenning-audit",
+            // For its features: tests read all languages.
+            "kenning-code",
             "kenning-core",
             "kenning-engine",
             "kenning-kernel",
@@ -348,6 +366,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-engine",
             "kenning-kernel",
             "kenning-peers",
+            "kenning-store-sqlite",
             "kenning-testing-model",
             "kenning-tools",
             "kenning-vault",
@@ -420,7 +439,7 @@ const TESTS_OF_ONE: &[(&str, &[&str])] = &[
             "kenning-testing-wasm",
         ],
     ),
-    ("kenning", &["kenning-testing-wasm"]),
+    ("kenning", &["kenning-testing-llm", "kenning-testing-wasm"]),
     // The layer is around every route, so its tests put the MCP server behind it.
     (
         "kenning-rest",
@@ -499,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_door_that_names_the_cellar_is_refused() {
+    fn a_server_that_names_the_store_is_refused() {
         let faults = faults(&[("kenning-mcp", "kenning-store", false)]);
         assert!(faults[0].contains("`kenning-mcp` depends on `kenning-store`"));
     }
@@ -509,6 +528,20 @@ mod tests {
         assert!(faults(&[("kenning-tools", "kenning-engine", false)]).is_empty());
         for below in ["kenning-store", "kenning-audit", "kenning-vault"] {
             assert_eq!(faults(&[("kenning-tools", below, false)]).len(), 1);
+        }
+    }
+
+    #[test]
+    fn the_engine_alone_names_the_steps_of_workflows() {
+        let steps = "kenning-workflow-steps";
+        assert!(faults(&[("kenning-engine", steps, false)]).is_empty());
+        for from in [
+            "kenning-tools",
+            "kenning-agents",
+            "kenning-koi",
+            "kenning-runs",
+        ] {
+            assert_eq!(faults(&[(from, steps, false)]).len(), 1, "{from}");
         }
     }
 

@@ -8,6 +8,7 @@ mod directions;
 mod heads;
 mod modules;
 mod pages;
+mod plain;
 mod report;
 mod rows;
 mod words;
@@ -24,6 +25,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     options.only(&["report"])?;
     if options.has("report") {
         report::print(&Tree::tracked(&repository::root())?);
+    }
+    match modules::groups(&Tree::tracked(&repository::root())?).as_slice() {
+        [] => println!("cycles: none"),
+        groups => groups.iter().for_each(|it| println!("cycle in {it}")),
     }
     let (n_files, faults) = check()?;
     if faults.is_empty() {
@@ -46,6 +51,7 @@ fn check() -> Result<(usize, Faults)> {
         heads::check(&tree),
         modules::check(&tree),
         pages::check(&tree),
+        plain::check(&tree),
         rows::check(&tree),
     ];
     Ok((tree.0.len(), faults.concat()))

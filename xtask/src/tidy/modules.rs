@@ -12,34 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Modules that name each other today, by crate: a circle lies within a row. What is not here is refused,
 /// and so is a row that no circle is left of. The kernel, the wings and the engine have none.
 const KNOWN: &[(&str, &[&str])] = &[
-    ("audit", &["checkpoint", "log", "tx"]),
-    ("cli", &["args", "commands"]),
-    ("cli", &["terminal", "tool_args"]),
     ("cypher", &["compile", "functions", "plan", "run"]),
     ("cypher", &["graph", "temporal", "value"]),
-    (
-        "graph",
-        &["body", "document", "fields", "frontmatter", "tags"],
-    ),
-    ("jail", &["host", "supervise"]),
-    ("jail", &["spec", "system"]),
-    ("mcp", &["server", "skills", "tasks"]),
-    ("rest", &["guard", "server"]),
-    (
-        "rest",
-        &[
-            "koi", "log", "memory", "openapi", "registry", "routes", "sse",
-        ],
-    ),
-    ("sandbox", &["call", "wasm"]),
-    ("search", &["index", "rank", "threads"]),
-    ("store", &["names", "rows"]),
     (
         "tools",
         &[
             "board",
             "declare",
-            "envelope",
             "flows",
             "kg",
             "kg_extra",
@@ -47,7 +26,6 @@ const KNOWN: &[(&str, &[&str])] = &[
             "koi",
             "omi",
             "omi_extra",
-            "pages",
             "select",
             "table",
         ],
@@ -56,6 +34,16 @@ const KNOWN: &[(&str, &[&str])] = &[
 
 /// Crates that are for tests only.
 const TESTS_ONLY: [&str; 2] = ["testing", "fuzz"];
+
+/// The groups of modules that name each other, as `crate: a, b`.
+pub(super) fn groups(tree: &Tree) -> Vec<String> {
+    let mut groups = Vec::new();
+    for (name, edges) in graphs(tree) {
+        let circles = circles(&edges).into_iter();
+        groups.extend(circles.map(|circle| format!("{name}: {}", circle.join(", "))));
+    }
+    groups
+}
 
 /// From a module to those it names, each with one reason.
 pub(super) type Edges = BTreeMap<String, BTreeMap<String, String>>;

@@ -8,7 +8,21 @@ use crate::repository::Tree;
 
 /// The crates that the rule is for.
 const CRATES: &[&str] = &[
-    "kernel", "runs", "kami", "kiwi", "kg", "omi", "koi", "engine", "tools", "mcp", "rest", "cli",
+    "kernel",
+    "query",
+    "runs",
+    "workflow-steps",
+    "agents",
+    "kami",
+    "kiwi",
+    "kg",
+    "omi",
+    "koi",
+    "engine",
+    "tools",
+    "mcp",
+    "rest",
+    "cli",
 ];
 
 /// Where the calls are made.

@@ -5,6 +5,7 @@ use crate::material::{Contradiction, Material, Source, place_of, queries, source
 use crate::report::{Finding, Report, short};
 use crate::task::Task;
 use kenning_core::Result;
+use kenning_kernel::search::policy::{READABLE_MIN, RELEVANT_MIN};
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -46,7 +47,10 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
         ..Report::default()
     };
     let files: BTreeSet<String> = sources.iter().map(|it| place_of(&it.node)).collect();
-    let n_relevant = sources.iter().filter(|it| it.relevance >= 0.7).count();
+    let n_relevant = sources
+        .iter()
+        .filter(|it| it.relevance >= RELEVANT_MIN)
+        .count();
     report.summary = match sources.first() {
         None => format!(
             "Nothing is known about this: {} found no source.",
@@ -98,7 +102,7 @@ fn concerns(it: &Contradiction, sources: &[Source], subject: &[String]) -> bool 
     let is_of_source = |node| {
         sources
             .iter()
-            .any(|it| it.node.id == node && it.relevance >= 0.5)
+            .any(|it| it.node.id == node && it.relevance >= READABLE_MIN)
     };
     n_words * 2 > subject.len().max(1)
         || (n_words > 0 && (is_of_source(it.one.0) || is_of_source(it.other.0)))
@@ -152,7 +156,7 @@ fn recommendations(
     }
     if sources.is_empty() {
         all.push("Ingest documents about it, or ask in other words".to_owned());
-    } else if let Some(best) = sources.iter().find(|it| it.relevance >= 0.7) {
+    } else if let Some(best) = sources.iter().find(|it| it.relevance >= RELEVANT_MIN) {
         all.push(format!("Begin with {}", place_of(&best.node)));
     } else {
         all.push(

@@ -319,7 +319,7 @@ impl Tx<'_> {
             self.add_author(author);
         }
         let wall = self.clock.now_ms();
-        if foreign.row.hlc.ms() > wall.saturating_add(super::log::Clock::DRIFT_MAX_MS) {
+        if foreign.row.hlc.ms() > wall.saturating_add(crate::clock::Clock::DRIFT_MAX_MS) {
             return Ok(Some(
                 "it is dated more than a day after the clock of this machine".to_owned(),
             ));

@@ -77,7 +77,8 @@ fn named_authors(matches: &ArgMatches) -> Result<Vec<Did>> {
     named
         .map(|it| {
             let did = it.parse::<Did>();
-            did.map_err(|what| Error::invalid(format!("`--author`: {what}")))
+            let did = did.map_err(|what| Error::invalid(format!("`--author`: {what}")))?;
+            Ok(did.as_signed())
         })
         .collect()
 }
@@ -112,6 +113,11 @@ fn verify(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<
             );
         }
         clean &= report.is_clean();
+        for author in &mut report.authors {
+            if let Ok(did) = author.did.parse() {
+                author.did = engine.show_did(&did)?.to_string();
+            }
+        }
         let roots = report.roots.as_ref();
         if settings.json {
             let authors: Vec<_> = report
@@ -244,6 +250,7 @@ fn authors(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result
         }
         Some(("rotate", _)) => {
             let new = engine.rotate_key(&caller)?;
+            let new = engine.show_did(&new)?;
             if settings.json {
                 output::print_json(&json!({ "author": new.as_str() }));
             } else {

@@ -1,9 +1,10 @@
 //! Calling tools.
 
-use super::board;
+use super::{board, project};
 use crate::{Host, Settings, output, owner, progress, tool_args};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
+use kenning_engine::query::names_code;
 use kenning_tools::{Effect, Reply, near, summary};
 use serde_json::{Value, json};
 use std::io::{IsTerminal, Write};
@@ -117,6 +118,11 @@ pub(super) fn answer(
     arguments: Value,
 ) -> Result<Reply> {
     let board = board(host, &shown(settings))?;
+    let asked = arguments.get("cypher").and_then(Value::as_str);
+    let is_of_now = arguments.get("as_of").is_none_or(Value::is_null);
+    if name == "code_query" && is_of_now && asked.is_some_and(names_code) {
+        project::read_first(board.engine(), &owner(settings))?;
+    }
     let bar = progress::bar("working");
     let mut caller = progress::watched(owner(settings), &bar);
     // A terminal or a file has no limit of length.

@@ -1,10 +1,10 @@
 //! `kenning code symbols|callers|callees|tests|impact NAME`
 
-use super::table;
-use crate::{Host, Settings, output, owner, progress};
+use super::{project, table};
+use crate::{Host, Settings, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use kenning_core::Result;
-use kenning_engine::koi::{CodeLink, CodeQuestion, CodeSymbol, ScanResult};
+use kenning_engine::koi::{CodeLink, CodeQuestion, CodeSymbol};
 use serde_json::{Value, json};
 
 /// `kenning code ...`
@@ -54,20 +54,7 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     };
     let engine = host.open(settings)?;
     let caller = owner(settings);
-    if engine.koi().awaits_project(&caller)? {
-        output::remark(
-            "reading this project's last commit first (`code.project: off` in config.yaml leaves that)",
-        );
-        let bar = progress::bar("reading");
-        let waiting = progress::watched(caller.clone(), &bar);
-        let scanned = engine.koi().scan_project(&waiting)?;
-        bar.finish_and_clear();
-        for result in scanned {
-            if let ScanResult::Failed { repo, error } = result {
-                output::remark(&format!("`{repo}` was not read: {error}"));
-            }
-        }
-    }
+    project::read_first(&engine, &caller)?;
     let name = matches
         .get_one::<String>("name")
         .cloned()

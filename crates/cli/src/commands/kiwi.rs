@@ -341,7 +341,7 @@ pub(crate) fn registry_command() -> Command {
                         .value_name("TOKEN")
                         .help("Accept this token, with every scope"),
                 )
-                .args(crate::args::token_rules()),
+                .args(crate::settings::token_rules()),
         )
         .subcommand(of_item(
             Command::new("versions").about("List the versions of an item"),

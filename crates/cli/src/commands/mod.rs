@@ -18,6 +18,7 @@ mod koi;
 mod omi;
 mod omi_backup;
 mod peer;
+mod project;
 mod query;
 mod reindex;
 mod setup;
@@ -50,7 +51,7 @@ pub(crate) use watch::command as watch_command;
 pub(crate) use workflow::{command as workflow_command, trajectory_command};
 
 use crate::settings::ServeOptions;
-use crate::{Host, Settings, args, output};
+use crate::{Host, Settings};
 use clap::ArgMatches;
 use kenning_core::Result;
 use kenning_tools::Board;
@@ -98,8 +99,6 @@ pub(crate) fn run(
         "federation" => federation::run(host, settings, matches),
         "setup" => setup::run(settings, matches),
         "tour" => tour::run(host, settings),
-        "completions" => completions(matches),
-        "man" => man(),
         "omi" => omi::run(host, settings, matches),
         "kami" => kami::run(host, settings, matches),
         "kg" if matches.subcommand_name() == Some("export") => {
@@ -121,24 +120,4 @@ pub(crate) fn run(
 
 fn board(host: &dyn Host, settings: &Settings) -> Result<Board> {
     Board::new(host.open(settings)?, settings.selection.clone())
-}
-
-fn completions(matches: &ArgMatches) -> Result<u8> {
-    if let Some(&shell) = matches.get_one::<clap_complete::Shell>("shell") {
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut args::command(), "kenning", &mut script);
-        output::print(&String::from_utf8_lossy(&script));
-    }
-    Ok(0)
-}
-
-fn man() -> Result<u8> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(args::command())
-        .render(&mut page)
-        .map_err(|cause| {
-            kenning_core::Error::internal("the manual page could not be made").because(cause)
-        })?;
-    output::print(&String::from_utf8_lossy(&page));
-    Ok(0)
 }

@@ -107,11 +107,11 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     match matches.subcommand() {
         Some(("add", matches)) => add(&engine, settings, &caller, matches),
         Some(("id", _)) => {
-            output::print(engine.did().as_str());
+            output::print(engine.show_did(engine.did())?.as_str());
             Ok(0)
         }
         Some(("list", _)) => {
-            list(&engine.peers(&caller)?, settings);
+            list(&engine, &engine.peers(&caller)?, settings)?;
             Ok(0)
         }
         Some(("remove", matches)) => {
@@ -180,28 +180,29 @@ fn add(engine: &Engine, settings: &Settings, caller: &Caller, matches: &ArgMatch
     let was_asked = new.did.is_none();
     let peer = engine.add_peer(caller, new)?;
     if settings.json {
-        output::print_json(&peer.to_json());
+        output::print_json(&engine.peer_json(&peer)?);
         return Ok(0);
     }
     output::print(&peer.id);
     if was_asked {
         output::say(&format!(
             "its key is {}: compare it with `kenning peer id` there",
-            peer.did
+            engine.show_did(&peer.did)?
         ));
     }
     output::say(&format!(
         "on the other node: `kenning peer add --did {}`",
-        engine.did()
+        engine.show_did(engine.did())?
     ));
     Ok(0)
 }
 
-fn list(peers: &[Peer], settings: &Settings) {
+fn list(engine: &Engine, peers: &[Peer], settings: &Settings) -> Result<()> {
     if settings.json {
-        let rows: Vec<Value> = peers.iter().map(Peer::to_json).collect();
+        let rows = peers.iter().map(|it| engine.peer_json(it));
+        let rows: Vec<Value> = rows.collect::<Result<_>>()?;
         output::print_json(&json!(rows));
-        return;
+        return Ok(());
     }
     for it in peers {
         let policy = &it.policy;
@@ -222,7 +223,7 @@ fn list(peers: &[Peer], settings: &Settings) {
         } else {
             ""
         };
-        let (spaces, did) = (spaces.join(","), &it.did);
+        let (spaces, did) = (spaces.join(","), engine.show_did(&it.did)?);
         output::print(&format!(
             "{:<20} {endpoint:<32} {spaces:<12} {may:<10} {did}{cut_off}",
             it.id
@@ -231,18 +232,29 @@ fn list(peers: &[Peer], settings: &Settings) {
     if peers.is_empty() {
         output::say("no peers: `kenning peer add URL` adds one");
     }
+    Ok(())
 }
 
 fn sync(engine: &Engine, settings: &Settings, caller: &Caller, name: Option<String>) -> Result<u8> {
+    let mut n_cut_off = 0;
     let names = match name {
         Some(name) => vec![name],
         None => {
             let peers = engine.peers(caller)?.into_iter();
-            let callable = peers.filter(|it| !it.endpoint.is_empty() && it.cut_off.is_none());
-            callable.map(|it| it.id).collect()
+            let with_address = peers.filter(|it| !it.endpoint.is_empty());
+            let (cut_off, callable): (Vec<Peer>, Vec<Peer>) =
+                with_address.partition(|it| it.cut_off.is_some());
+            for it in &cut_off {
+                output::say(&format!(
+                    "`{}` is cut off: `kenning peer list --json` shows why",
+                    it.id
+                ));
+            }
+            n_cut_off = cut_off.len();
+            callable.into_iter().map(|it| it.id).collect()
         }
     };
-    if names.is_empty() {
+    if names.is_empty() && n_cut_off == 0 {
         output::say("no peer has an address: `kenning peer add URL` adds one");
     }
     let (n_names, mut n_failed) = (names.len(), 0);
@@ -312,15 +324,14 @@ fn conflicts(open: &[OpenConflict], settings: &Settings) {
         return;
     }
     for it in open {
-        let author = |name: &str| it.data[name].as_str().unwrap_or_default().to_owned();
         output::print(&format!("{} {} {}", it.id, it.kind, it.key));
-        for (what, name, text) in [
-            ("holds", "winnerAuthor", &it.current),
-            ("lost ", "loserAuthor", &it.lost),
+        for (what, author, text) in [
+            ("holds", it.winner_author(), &it.current),
+            ("lost ", it.loser_author(), &it.lost),
         ] {
             let text = text.as_deref().unwrap_or_default();
             let line: String = text.chars().take(60).collect();
-            output::print(&format!("  {what}  {}  {line:?}", author(name)));
+            output::print(&format!("  {what}  {author}  {line:?}"));
         }
     }
     if open.is_empty() {
@@ -338,19 +349,7 @@ fn done_json(name: &str, done: &Done) -> Value {
 
 fn show(peers: &[PeerView], settings: &Settings) {
     if settings.json {
-        let rows: Vec<Value> = peers
-            .iter()
-            .map(|it| {
-                json!({
-                    "id": it.peer.id, "endpoint": it.peer.endpoint, "did": it.peer.did.as_str(),
-                    "status": it.status, "lastSync": it.last_sync, "errors": it.n_errors,
-                    "lastError": it.last_error, "received": it.n_received, "sent": it.n_sent,
-                    "refused": it.n_refused, "conflicts": it.n_conflicts, "latencyMs": it.latency_ms,
-                    "read": it.n_read, "lag": it.lag, "unsent": it.n_unsent,
-                    "checkpoint": it.checkpoint,
-                })
-            })
-            .collect();
+        let rows: Vec<Value> = peers.iter().map(PeerView::to_json).collect();
         output::print_json(&json!(rows));
         return;
     }

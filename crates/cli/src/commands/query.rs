@@ -1,11 +1,11 @@
 //! `kenning query`: Cypher over everything in the store.
 
-use super::table;
+use super::{project, table};
 use crate::{Host, Settings, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use kenning_core::{Error, Result};
 use kenning_engine::parse_moment;
-use kenning_engine::query::{Found, Question};
+use kenning_engine::query::{Found, Question, names_code};
 use serde_json::{Map, Value, json};
 use std::io::Read;
 
@@ -57,7 +57,11 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
         as_of_ms: as_of.transpose()?,
         ..Question::default()
     };
-    let found = host.open(settings)?.query(&owner(settings), &question)?;
+    let (engine, caller) = (host.open(settings)?, owner(settings));
+    if question.as_of_ms.is_none() && names_code(&question.text) {
+        project::read_first(&engine, &caller)?;
+    }
+    let found = engine.query(&caller, &question)?;
     if settings.json {
         let columns = found.columns.clone();
         let notes = found.notes.clone();

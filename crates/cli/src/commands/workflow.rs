@@ -8,8 +8,9 @@ use kenning_core::{Error, Result};
 use kenning_engine::runs::{
     Advice, Family, Outcome, Run, RunFilter, Status, Step, Trajectory, TrajectoryFilter,
 };
+use kenning_engine::timestamp;
 use kenning_engine::workflow::format_duration;
-use kenning_engine::{WorkflowKind, timestamp};
+use kenning_engine::workflow_steps::WorkflowKind;
 use kenning_tools::finish_workflow;
 use serde_json::{Map, Value, json};
 
@@ -167,7 +168,7 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
             let kind = matches.get_one::<String>("kind").map(String::as_str);
             let kind = kind.and_then(WorkflowKind::parse);
             let kind = kind.ok_or_else(|| Error::invalid("the kind is missing"))?;
-            let run = engine.start_workflow(&caller, kind, input)?;
+            let run = engine.workflows().start(&caller, kind, input)?;
             finish_workflow(&board, &caller, &run.id)?
         }
         "list" => {

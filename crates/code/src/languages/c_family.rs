@@ -275,6 +275,17 @@ fn add_function(
         .as_ref()
         .map(|it| it.name.rsplit('.').next().unwrap_or_default().to_owned());
     let is_constructor = class.or(last).is_some_and(|it| it == short);
+    let mut params = params(walk, declarator);
+    let is_test = matches!(short.as_str(), "TEST" | "TEST_F" | "TEST_CASE" | "TEST_P");
+    // A test is a macro that is given its names.
+    let titles = params.iter().filter(|_| is_test);
+    let titles: Vec<&str> = titles
+        .filter_map(|it| Some(it.ty.as_ref()?.name.as_str()))
+        .collect();
+    let title = titles.join(".");
+    if !title.is_empty() {
+        params.clear();
+    }
     let new = New {
         kind: if is_member {
             SymbolKind::Method
@@ -283,21 +294,21 @@ fn add_function(
         },
         name: if is_constructor {
             "<init>".to_owned()
-        } else {
+        } else if title.is_empty() {
             crate::walk::name_of(&short)
+        } else {
+            crate::walk::name_of(&title)
         },
         at: name,
         whole: node,
         body,
     };
-    let params = params(walk, declarator);
     let returns = node
         .child_by_field_name("type")
         .and_then(|it| ty(walk, it, 0));
     let doc = doc(walk, node);
     let text = walk.text(node);
     let is_static = text.starts_with("static ");
-    let is_test = matches!(short.as_str(), "TEST" | "TEST_F" | "TEST_CASE" | "TEST_P");
     let Some(n) = walk.add(new) else {
         return Enter::Descend;
     };

@@ -172,13 +172,21 @@ fn declared(walk: &mut Walk<'_>, node: Node<'_>, kind: SymbolKind) -> Enter {
         whole: node,
         body: node.child_by_field_name("body"),
     };
+    let is_nested = walk.direct_type().is_some();
     let Some(n) = walk.add(new) else {
         return Enter::Descend;
+    };
+    // A type that stands in no other is its assembly's unless more is said.
+    let is_stated = ["public", "internal", "protected", "private", "file"];
+    let is_stated = modifiers.iter().any(|it| is_stated.contains(it));
+    let visibility = match is_nested || is_stated {
+        true => visibility(&modifiers),
+        false => Visibility::Internal,
     };
     if let Some(symbol) = walk.symbol_mut(n) {
         symbol.bases = bases;
         symbol.doc = doc;
-        symbol.visibility = visibility(&modifiers);
+        symbol.visibility = visibility;
     }
     for field in fields {
         walk.bind_field(n, name, &field.name, field.ty, None);

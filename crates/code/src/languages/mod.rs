@@ -29,7 +29,7 @@ pub(crate) fn reader(language: Language) -> Box<dyn Reader> {
         Language::Kotlin => Box::new(kotlin::Kotlin),
         Language::Php => Box::new(php::Php),
         Language::Python => Box::new(python::Python),
-        Language::Ruby => Box::new(ruby::Ruby),
+        Language::Ruby => Box::new(ruby::Ruby::default()),
         Language::Rust => Box::new(rust::Rust),
         Language::Sql => Box::new(sql::Sql),
     }

@@ -1,10 +1,17 @@
 //! Ruby.
 
-use crate::facts::{Expr, Inherits, Param, SymbolKind, Type};
-use crate::walk::{EXPR_DEPTH_MAX, Enter, New, Reader, Walk, n_args, named, param};
+use crate::facts::{Expr, Inherits, Param, SymbolKind, Type, Visibility};
+use crate::walk::{
+    EXPR_DEPTH_MAX, Enter, New, Reader, Walk, child_of_kind, n_args, name_of, named, param,
+};
 use kenning_grammars::tree_sitter::Node;
+use std::collections::HashMap;
 
-pub(crate) struct Ruby;
+#[derive(Default)]
+pub(crate) struct Ruby {
+    /// What `private` and the like say of the methods that follow, by the class that they stand in.
+    visibility: HashMap<u32, Visibility>,
+}
 
 impl Reader for Ruby {
     fn enter(&mut self, walk: &mut Walk<'_>, node: Node<'_>) -> Enter {
@@ -15,7 +22,16 @@ impl Reader for Ruby {
             "module" if node.child_by_field_name("name").is_some() => {
                 declared(walk, node, SymbolKind::Class)
             }
-            "method" | "singleton_method" => method(walk, node),
+            "method" | "singleton_method" => {
+                let stated = stated_before(walk, node);
+                let of_class = walk.direct_type().and_then(|it| self.visibility.get(&it));
+                let visibility = match node.kind() {
+                    // A bare word does not concern methods of the class itself.
+                    "singleton_method" => stated,
+                    _ => stated.or(of_class.copied()),
+                };
+                method(walk, node, visibility.unwrap_or_default())
+            }
             "assignment" => {
                 let value = node
                     .child_by_field_name("right")
@@ -48,8 +64,10 @@ impl Reader for Ruby {
                 Enter::Descend
             }
             "call" => {
-                call(walk, node);
-                Enter::Descend
+                if !restrict(walk, node) {
+                    call(walk, node);
+                }
+                test(walk, node).map_or(Enter::Descend, Enter::Scope)
             }
             "super" => {
                 let name = walk
@@ -79,7 +97,14 @@ impl Reader for Ruby {
                             | "block_body"
                     )
                 });
-                if is_value {
+                let in_body = node.parent().filter(|it| it.kind() == "body_statement");
+                let in_class = in_body.and_then(|it| it.parent());
+                let in_class = in_class.is_some_and(|it| matches!(it.kind(), "class" | "module"));
+                if let (true, Some(stated), Some(class)) =
+                    (in_class, stated(walk.text(node)), walk.direct_type())
+                {
+                    self.visibility.insert(class, stated);
+                } else if is_value {
                     walk.call(node, Expr::Name(walk.text(node).to_owned()), Some(0));
                 }
                 Enter::Skip
@@ -109,7 +134,8 @@ fn declared(walk: &mut Walk<'_>, node: Node<'_>, kind: SymbolKind) -> Enter {
         name: text.rsplit('.').next().unwrap_or_default().to_owned(),
         at: name,
         whole: node,
-        body: node.child_by_field_name("body"),
+        // The comment of the first method stands before the body.
+        body: child_of_kind(node, &["comment", "body_statement"]),
     };
     let Some(n) = walk.add(new) else {
         return Enter::Descend;
@@ -121,7 +147,74 @@ fn declared(walk: &mut Walk<'_>, node: Node<'_>, kind: SymbolKind) -> Enter {
     Enter::Scope(n)
 }
 
-fn method(walk: &mut Walk<'_>, node: Node<'_>) -> Enter {
+/// What a word says of methods.
+fn stated(word: &str) -> Option<Visibility> {
+    match word {
+        "public" => Some(Visibility::Public),
+        "protected" => Some(Visibility::Internal),
+        "private" | "private_class_method" => Some(Visibility::Private),
+        _ => None,
+    }
+}
+
+/// What is said of a method where it is defined: `private def name`.
+fn stated_before(walk: &Walk<'_>, node: Node<'_>) -> Option<Visibility> {
+    let list = node.parent().filter(|it| it.kind() == "argument_list")?;
+    let call = list.parent().filter(|it| it.kind() == "call")?;
+    stated(walk.field(call, "method")?)
+}
+
+/// Says it of methods that were defined before: `private :name`. Whether the call does that.
+fn restrict(walk: &mut Walk<'_>, node: Node<'_>) -> bool {
+    let Some(visibility) = walk.field(node, "method").and_then(stated) else {
+        return false;
+    };
+    let (Some(class), None) = (walk.direct_type(), node.child_by_field_name("receiver")) else {
+        return false;
+    };
+    let list = node.child_by_field_name("arguments");
+    let names = list.map(named).unwrap_or_default().into_iter();
+    let names: Vec<&str> = names
+        .filter(|it| matches!(it.kind(), "simple_symbol" | "string"))
+        .map(|it| walk.text(it).trim_matches([':', '"', '\'']))
+        .collect();
+    for symbol in &mut walk.facts.symbols {
+        if symbol.parent == Some(class) && names.contains(&symbol.name.as_str()) {
+            symbol.visibility = visibility;
+        }
+    }
+    true
+}
+
+/// The symbol of a test of RSpec, if the call is one: `it "adds" do … end`. Its name is what is called and the
+/// title, so that no call can mean it.
+fn test(walk: &mut Walk<'_>, node: Node<'_>) -> Option<u32> {
+    let called = walk.field(node, "method")?;
+    let is_test = matches!(called, "it" | "specify" | "scenario" | "example");
+    if !is_test || node.child_by_field_name("receiver").is_some() {
+        return None;
+    }
+    let block = node.child_by_field_name("block")?;
+    let title = node.child_by_field_name("arguments")?.named_child(0)?;
+    if title.kind() != "string" {
+        return None;
+    }
+    let title = walk.text(title).trim_matches(['"', '\'']);
+    let new = New {
+        kind: SymbolKind::Function,
+        name: name_of(&format!("{called} {title}")),
+        at: node,
+        whole: node,
+        body: Some(block),
+    };
+    let n = walk.add(new)?;
+    let symbol = walk.symbol_mut(n)?;
+    symbol.is_test = true;
+    symbol.visibility = Visibility::Private;
+    Some(n)
+}
+
+fn method(walk: &mut Walk<'_>, node: Node<'_>, visibility: Visibility) -> Enter {
     let Some(name) = node.child_by_field_name("name") else {
         return Enter::Descend;
     };
@@ -142,7 +235,11 @@ fn method(walk: &mut Walk<'_>, node: Node<'_>) -> Enter {
             is_optional,
         ));
     }
-    let doc = walk.comments_before(node, |_| true);
+    let first_of = node.parent().filter(|_| node.prev_sibling().is_none());
+    let doc = match first_of.filter(|it| it.kind() == "body_statement") {
+        Some(body) => walk.comments_before(body, |_| true),
+        None => walk.comments_before(node, |_| true),
+    };
     let text = walk.text(name);
     let new = New {
         kind: if is_member {
@@ -163,6 +260,7 @@ fn method(walk: &mut Walk<'_>, node: Node<'_>) -> Enter {
         symbol.doc = doc;
         symbol.is_static = node.kind() == "singleton_method";
         symbol.is_test = is_member && text.starts_with("test_");
+        symbol.visibility = visibility;
     }
     Enter::Scope(n)
 }

@@ -1,7 +1,7 @@
 //! SQL: tables, views and types are classes; functions, procedures, triggers and indexes are functions.
 
-use crate::facts::{Expr, SymbolKind, Type};
-use crate::walk::{Enter, New, Reader, Walk, child_of_kind};
+use crate::facts::{Expr, Param, SymbolKind, Type};
+use crate::walk::{Enter, New, Reader, Walk, child_of_kind, named, param};
 use kenning_grammars::tree_sitter::Node;
 
 pub(crate) struct Sql;
@@ -89,11 +89,36 @@ fn created(walk: &mut Walk<'_>, node: Node<'_>, kind: SymbolKind) -> Enter {
             &["column_definitions", "create_query", "function_body"],
         ),
     };
+    let (params, returns) = (params(walk, node), returned(walk, node));
     let Some(n) = walk.add(new) else {
         return Enter::Descend;
     };
     if let Some(symbol) = walk.symbol_mut(n) {
         symbol.doc = doc;
+        symbol.params = params;
+        symbol.returns = returns;
     }
     Enter::Scope(n)
+}
+
+/// What a function takes: `name type`.
+fn params(walk: &Walk<'_>, node: Node<'_>) -> Vec<Param> {
+    let list = child_of_kind(node, &["function_arguments"]);
+    let all = list.map(named).unwrap_or_default().into_iter();
+    all.filter_map(|it| {
+        let name = child_of_kind(it, &["identifier"])?;
+        let after = it.child_by_field_name("custom_type");
+        let ty = after.or_else(|| name.next_named_sibling());
+        let ty = ty.map(|it| Type::plain(walk.text(it)));
+        let is_optional = child_of_kind(it, &["keyword_default"]).is_some();
+        Some(param(&plain(walk.text(name)), ty, is_optional))
+    })
+    .collect()
+}
+
+/// What a function gives: what stands after `RETURNS`.
+fn returned(walk: &Walk<'_>, node: Node<'_>) -> Option<Type> {
+    let word = child_of_kind(node, &["keyword_returns"])?;
+    let ty = word.next_named_sibling()?;
+    Some(Type::plain(walk.text(ty)))
 }

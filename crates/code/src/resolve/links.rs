@@ -91,7 +91,7 @@ pub enum Place {
 pub struct Link {
     /// What refers: the outermost function, the type or the file.
     pub from: Place,
-    /// How.
+    /// The kind of reference.
     pub relation: Relation,
     /// To what.
     pub to: Place,

@@ -259,7 +259,7 @@ fn normalize_cue(between: &str) -> String {
     }
     while words
         .last()
-        .is_some_and(|it| FILLERS.contains(it) || TITLES.contains(it))
+        .is_some_and(|word| FILLERS.contains(word) || TITLES.contains(word))
     {
         words.pop();
     }

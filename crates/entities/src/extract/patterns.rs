@@ -161,7 +161,11 @@ fn find_name(run: &[Word]) -> Option<(usize, usize, &'static str, f64)> {
         let first = from + name.iter().position(|it| is_name(&it))?;
         return (n_names >= 2 && !has_small(name)).then_some((first, run.len(), "Person", TITLED));
     }
-    if name.iter().any(|it| it.is_mark && it.folded != ".") || name.len() < 2 {
+    if name
+        .iter()
+        .any(|token| token.is_mark && token.folded != ".")
+        || name.len() < 2
+    {
         return None;
     }
     let last = run.last()?.folded.as_str();

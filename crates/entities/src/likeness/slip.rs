@@ -34,7 +34,7 @@ pub(super) fn is_slip(a: &str, b: &str) -> bool {
     }
     if BEGINNINGS
         .iter()
-        .any(|it| begin_with(a, b, it) || begin_with(b, a, it))
+        .any(|pair| begin_with(a, b, pair) || begin_with(b, a, pair))
     {
         return false;
     }

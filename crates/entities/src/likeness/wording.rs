@@ -111,7 +111,7 @@ fn is_plural(a: &str, b: &str) -> bool {
     let (one, many) = if a.len() < b.len() { (a, b) } else { (b, a) };
     let is_regular = many
         .strip_prefix(one)
-        .is_some_and(|it| it == "s" || it == "es");
+        .is_some_and(|ending| ending == "s" || ending == "es");
     let stem = one.strip_suffix('y');
     one.len() > 2
         && one.ends_with(char::is_alphabetic)

@@ -221,7 +221,7 @@ impl Ontology {
         let inner = value
             .strip_prefix("[[")
             .and_then(|it| it.split("]]").next());
-        let path = inner.map_or(value, |it| it.split('|').next().unwrap_or(it));
+        let path = inner.map_or(value, |inner| inner.split('|').next().unwrap_or(inner));
         let (folder, name) = match path.rsplit_once('/') {
             Some((folders, name)) => (folders.rsplit('/').next(), name),
             None => (None, path),

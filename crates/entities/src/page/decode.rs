@@ -28,7 +28,13 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let mut tags = head.split('<').filter(|it| it.starts_with("meta"));
     let declared = tags.find_map(|tag| charset(tag.split('>').next().unwrap_or(tag)));
     // A declaration that could be read as ASCII cannot mean UTF-16.
-    declared.map(|it| if it.is_ascii_compatible() { it } else { UTF_8 })
+    declared.map(|encoding| {
+        if encoding.is_ascii_compatible() {
+            encoding
+        } else {
+            UTF_8
+        }
+    })
 }
 
 /// What follows `charset=`.

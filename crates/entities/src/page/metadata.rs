@@ -40,7 +40,10 @@ pub(super) fn of(dom: &Dom) -> Metadata {
     let time = of_name(dom, &all, "time").into_iter();
     let time = time.filter_map(|it| dom.attribute(it, "datetime")).next();
     let html = of_name(dom, &all, "html").into_iter().next();
-    let language = html.and_then(|it| dom.attribute(it, "lang").or(dom.attribute(it, "xml:lang")));
+    let language = html.and_then(|html| {
+        dom.attribute(html, "lang")
+            .or(dom.attribute(html, "xml:lang"))
+    });
     let keywords = of.meta(&["keywords"]).unwrap_or_default();
     let keywords = keywords
         .split(',')

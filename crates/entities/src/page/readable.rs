@@ -124,7 +124,9 @@ fn n_letters(blocks: &[Block]) -> usize {
 /// The one element that is marked as the page's content. If there are several articles, there is
 /// none.
 fn container(dom: &Dom, hidden: &Hidden) -> Option<Id> {
-    let all = dom.below(0, |it| SILENT.contains(&dom.name(it)) || hidden.has(it));
+    let all = dom.below(0, |element| {
+        SILENT.contains(&dom.name(element)) || hidden.has(element)
+    });
     let is_main =
         |id: &&Id| dom.name(**id) == "main" || dom.attribute(**id, "role") == Some("main");
     if let Some(main) = all.iter().find(is_main) {
@@ -261,7 +263,8 @@ impl<'a> Reader<'a> {
     fn code(&mut self, id: Id) {
         self.end(Kind::Paragraph);
         let mut code = String::new();
-        let is_silent = |it| SILENT.contains(&self.dom.name(it)) || self.hidden.has(it);
+        let is_silent =
+            |element| SILENT.contains(&self.dom.name(element)) || self.hidden.has(element);
         for it in self.dom.below(id, is_silent) {
             match self.dom.text(it) {
                 Some(text) => code.push_str(text),

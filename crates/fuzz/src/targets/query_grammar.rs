@@ -1,12 +1,15 @@
 //! Queries made by a grammar, over a small graph with a hub: whole ones, and ones that somebody broke.
 //!
 //! The bytes of an input are choices, and the choices make a query, so a mutated input is another query.
+//! Each runs over a plain graph and one with indexes, and over the graph that users query, filled through a store,
+//! and a copy of that one: two graphs that say the same give the same rows.
 
+use super::query_stored::Stored;
 use super::{ensure, in_time};
 use crate::{Source, Subject, Target};
 use kenning_cypher::{
-    Answer, Budget, Class, Error, MemoryGraph, Moment, NoProcedures, Run, Statement, Stop, Value,
-    Zone,
+    Answer, Budget, Class, Error, Graph, MemoryGraph, Moment, NoProcedures, Run, Statement, Stop,
+    Value, Zone,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,7 +17,7 @@ use std::sync::Arc;
 
 pub(super) const TARGET: Target = Target {
     name: "query_grammar",
-    about: "a query over a graph keeps its limits, ends when it is told to, and answers alike with and without an index",
+    about: "a query over a graph keeps its limits, ends when it is told to, and answers alike with and without an index or a store",
     words: &[],
     seeds: || (0..8).map(|it| Source::new(it).bytes(96)).collect(),
     generate: |source| {
@@ -25,6 +28,7 @@ pub(super) const TARGET: Target = Target {
         Box::new(Graphs {
             plain: graph(),
             indexed: with_indexes(graph()),
+            stored: Stored::open(),
         })
     },
     pass_cases: 1_500,
@@ -354,6 +358,7 @@ impl Choices<'_> {
 struct Graphs {
     plain: MemoryGraph,
     indexed: MemoryGraph,
+    stored: Result<Stored, String>,
 }
 
 /// What a run needed.
@@ -364,7 +369,7 @@ struct Needed {
 }
 
 /// Runs a query that is told to stop when it asks for the `stop_at`th time.
-fn run(graph: &MemoryGraph, text: &str, stop_at: u64) -> (Result<Answer, Error>, Needed) {
+fn run(graph: &dyn Graph, text: &str, stop_at: u64) -> (Result<Answer, Error>, Needed) {
     let asked = Cell::new(0);
     let stop = || {
         asked.set(asked.get() + 1);
@@ -445,6 +450,39 @@ impl Subject for Graphs {
                 one == other,
                 "an index changes the rows: {text}\n{one:?}\n{other:?}"
             );
+        }
+        self.compare_stored(&text, choices.is_ordered)
+    }
+}
+
+impl Graphs {
+    /// The graph of a store gives the rows that a copy of it gives, and keeps the same limits.
+    fn compare_stored(&self, text: &str, is_ordered: bool) -> Result<(), String> {
+        let stored = self.stored.as_ref().map_err(Clone::clone)?;
+        let (answer, needed) = in_time(text.as_bytes(), || {
+            stored.look(|graph| run(graph, text, u64::MAX))
+        })??;
+        ensure!(
+            needed.memory_bytes <= MEMORY_BYTES_MAX,
+            "{} bytes are held over a store: {text}",
+            needed.memory_bytes
+        );
+        let (other, _) = run(&stored.copy, text, u64::MAX);
+        match (&answer, &other) {
+            (Ok(one), Ok(other)) if is_ordered => {
+                let [one, other] = [one, other].map(sorted);
+                ensure!(
+                    one == other,
+                    "a store changes the rows: {text}\n{one:?}\n{other:?}"
+                );
+            }
+            // Plans differ, so one may need more than the other, or find another error first; but the store is
+            // never the reason.
+            (Err(error), _) => ensure!(
+                error.class() != Class::Graph,
+                "the store is blamed: {text}: {error}"
+            ),
+            _ => {}
         }
         Ok(())
     }

@@ -26,7 +26,9 @@ pub(super) fn louvain(graph: &Graph) -> Vec<u32> {
     let mut of_node: Vec<usize> = (0..graph.len()).collect();
     for _ in 0..LEVELS_MAX {
         let (communities, n) = numbered(&level.joined());
-        of_node.iter_mut().for_each(|it| *it = communities[*it]);
+        of_node
+            .iter_mut()
+            .for_each(|node| *node = communities[*node]);
         if n == level.near.len() {
             break;
         }
@@ -40,7 +42,7 @@ impl Level {
     fn of(graph: &Graph) -> Self {
         let near = graph.nodes().map(|node| {
             let both = graph.out.at(node).iter().chain(graph.into.at(node));
-            summed(both.map(|it| (it.0 as usize, it.1)).collect())
+            summed(both.map(|pair| (pair.0 as usize, pair.1)).collect())
         });
         Self {
             near: near.collect(),

@@ -113,7 +113,7 @@ impl Nearest {
         }
         let mut ordered: Vec<(f64, u32)> = touched
             .into_iter()
-            .map(|it| (likeness(it) * weight(it), it))
+            .map(|doc| (likeness(doc) * weight(doc), doc))
             .collect();
         let order =
             |a: &(f64, u32), b: &(f64, u32)| descending(&a.0, &b.0).then_with(|| a.1.cmp(&b.1));
@@ -167,7 +167,10 @@ fn groups(name: &str) -> Vec<[char; 3]> {
         return Vec::new();
     }
     let padded: Vec<char> = "  ".chars().chain(name.chars()).chain([' ']).collect();
-    let mut out: Vec<[char; 3]> = padded.windows(3).map(|it| [it[0], it[1], it[2]]).collect();
+    let mut out: Vec<[char; 3]> = padded
+        .windows(3)
+        .map(|three| [three[0], three[1], three[2]])
+        .collect();
     out.sort_unstable();
     out.dedup();
     out

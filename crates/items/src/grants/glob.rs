@@ -31,7 +31,9 @@ impl Glob {
         if text.starts_with('~') {
             return Err("begins with `~`");
         }
-        let parts = text.split('/').filter(|it| !it.is_empty() && *it != ".");
+        let parts = text
+            .split('/')
+            .filter(|part| !part.is_empty() && *part != ".");
         let parts: Vec<String> = parts.map(str::to_owned).collect();
         if parts.len() > PARTS_MAX {
             return Err("has too many parts");

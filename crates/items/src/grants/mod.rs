@@ -417,7 +417,7 @@ impl Grants {
     /// port.
     pub fn may_reach(&self, host: &str) -> bool {
         let bare = host.rsplit_once(':').map(|it| it.0);
-        let bare = bare.filter(|it| !it.contains(':') || it.ends_with(']'));
+        let bare = bare.filter(|bare| !bare.contains(':') || bare.ends_with(']'));
         let mut forms = std::iter::once(host).chain(bare);
         forms.any(|it| any_name_covers(&self.net, it))
     }

@@ -131,3 +131,55 @@ fn koi_two_processes_and_somebody_who_edits_end_in_the_same_graph() {
     fs::rename(place.vault(), other.vault()).unwrap();
     assert_eq!(seen(&other), followed);
 }
+
+#[test]
+fn a_query_that_names_code_reads_the_project_first_and_another_does_not() {
+    for (arguments, reads) in [
+        (&["query", "MATCH (f:Function) RETURN f.name"][..], true),
+        (
+            &[
+                "call",
+                "code_query",
+                "--json",
+                r#"{"cypher": "MATCH (f:Function) RETURN f.name"}"#,
+            ][..],
+            true,
+        ),
+        (&["query", "MATCH (d:Document) RETURN count(d)"][..], false),
+    ] {
+        let place = Place::new();
+        let project = place.0.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        std::fs::write(project.join("a.py"), "def one():\n    pass\n").unwrap();
+        for git in [
+            &["init", "--quiet"][..],
+            &["add", "--all"][..],
+            &[
+                "-c",
+                "user.name=t",
+                "-c",
+                "user.email=t@example.com",
+                "commit",
+                "--quiet",
+                "--message",
+                "x",
+            ][..],
+        ] {
+            let done = std::process::Command::new("git")
+                .args(git)
+                .current_dir(&project)
+                .status();
+            assert!(done.unwrap().success());
+        }
+        let mut command = place.command(arguments);
+        let output = command.env("KENNING_PROJECT", &project).output().unwrap();
+        let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        assert!(output.status.success(), "{arguments:?}: {err}");
+        assert_eq!(out.contains("one"), reads, "{arguments:?}: {out}");
+        assert_eq!(
+            err.contains("reading this project's last commit"),
+            reads,
+            "{arguments:?}: {err}"
+        );
+    }
+}

@@ -36,6 +36,7 @@ mod names;
 mod omi;
 mod pasted;
 mod peers;
+mod peers_live;
 mod postgres;
 mod processes;
 mod sensors;
@@ -43,6 +44,13 @@ mod slow_model;
 mod stdio;
 mod trust;
 mod upgrade;
+mod wire;
+mod workflows;
+
+/// The shapes of the graph contract, as the tools' own tests read them.
+#[allow(dead_code, reason = "the tools' tests need more of it")]
+#[path = "../../../tools/tests/board/shapes.rs"]
+mod shapes;
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -74,9 +74,24 @@ fn every_block_of_the_readme_runs_when_pasted() {
     check("README.md");
 }
 
+/// Every query of a page must find something, but for the one that shows what a misspelled name is answered.
+const FINDING: &str = r#"
+kenning() {
+  local said
+  said=$(command kenning "$@") || return
+  printf '%s\n' "$said"
+  case "$*" in query*Documents*) return ;; esac
+  if [ "$1" = query ]; then
+    case "$said" in '' | 'no rows' | *'"count": 0'* | *'"count":0'*) echo "no rows: $*" >&2; return 1 ;; esac
+  fi
+}
+"#;
+
 #[test]
-fn every_block_of_the_cypher_guide_runs_when_pasted() {
-    check("docs/guides/cypher.md");
+fn every_block_of_the_cypher_guide_runs_when_pasted_and_finds_something() {
+    let home = tempfile::tempdir().unwrap();
+    let page = "docs/guides/cypher.md";
+    check_in(home.path(), page, FINDING, |script| script, &[]);
 }
 
 #[test]
@@ -134,6 +149,15 @@ fn every_block_of_the_page_on_omi_runs_when_pasted() {
 #[test]
 fn every_block_of_the_page_on_backups_runs_when_pasted() {
     check("docs/guides/backup.md");
+}
+
+#[test]
+fn every_block_of_the_page_on_peers_runs_when_pasted() {
+    let home = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let port = port.unwrap().port().to_string();
+    let changed = |script: String| script.replace("7610", &port);
+    check_in(home.path(), "docs/guides/peers.md", "", changed, &[]);
 }
 
 /// The blocks of a page in a language, in order.

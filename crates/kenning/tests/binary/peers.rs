@@ -4,16 +4,16 @@ use crate::{Place, Server};
 use kenning_testing_postgres::shared;
 use serde_json::{Value, json};
 
-fn did(place: &Place) -> String {
+pub(crate) fn did(place: &Place) -> String {
     place.good(&["peer", "id"]).trim().to_owned()
 }
 
-fn call(place: &Place, tool: &str, input: &Value) -> Value {
+pub(crate) fn call(place: &Place, tool: &str, input: &Value) -> Value {
     let text = place.good(&["call", tool, "--json", &input.to_string()]);
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-fn root(place: &Place) -> Value {
+pub(crate) fn root(place: &Place) -> Value {
     let text = place.good(&["audit", "verify", "--json"]);
     let report: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["clean"], true, "{report}");
@@ -21,7 +21,7 @@ fn root(place: &Place) -> Value {
 }
 
 /// A node that serves, and one that knows it; each has added the other.
-fn joined(there: &Place, here: &Place) -> Server {
+pub(crate) fn joined(there: &Place, here: &Place) -> Server {
     there.good(&["peer", "add", "--did", &did(here)]);
     let server = Server::start(there, &[]);
     let url = format!("http://127.0.0.1:{}", server.port);
@@ -29,7 +29,7 @@ fn joined(there: &Place, here: &Place) -> Server {
     server
 }
 
-fn sync(here: &Place) -> Value {
+pub(crate) fn sync(here: &Place) -> Value {
     let text = here.good(&["peer", "sync", "--json"]);
     let rows: Value = serde_json::from_str(&text).unwrap();
     rows[0].clone()
@@ -197,36 +197,42 @@ fn a_peer_gets_and_writes_only_what_it_may() {
 
 #[test]
 fn every_wings_writes_go_over_and_the_tools_answer_alike() {
-    let (there, here) = (Place::new(), Place::new());
-    let server = joined(&there, &here);
+    every_wing(&Place::new(), &Place::new());
+}
+
+#[test]
+fn every_wings_writes_go_over_from_sqlite_to_postgres_and_back() {
+    let database = || Place::on_database(&shared().database(), "default");
+    every_wing(&database(), &Place::new());
+    every_wing(&Place::new(), &database());
+}
+
+fn every_wing(there: &Place, here: &Place) {
+    let server = joined(there, here);
     call(
-        &here,
+        here,
         "now_update",
         &json!({ "current_task": "pack the tent" }),
     );
     call(
-        &here,
+        here,
         "kg_vector_upsert",
         &json!({ "id": "v1", "vector": [1.0, 2.0, 3.0], "metadata": { "title": "a tent" } }),
     );
     call(
-        &here,
+        here,
         "vault_write_note",
         &json!({ "path": "People/Ida Moss.md", "content": "---\ntype: person\n---\n# Ida Moss\n" }),
     );
+    call(here, "daily_append", &json!({ "content": "by the laptop" }));
     call(
-        &here,
-        "daily_append",
-        &json!({ "content": "by the laptop" }),
-    );
-    call(
-        &there,
+        there,
         "daily_append",
         &json!({ "content": "by the workstation" }),
     );
-    sync(&here);
-    sync(&here);
-    for place in [&here, &there] {
+    sync(here);
+    sync(here);
+    for place in [here, there] {
         let now = call(place, "now_read", &json!({}));
         assert!(now.to_string().contains("pack the tent"), "{now}");
         let found = call(

@@ -17,7 +17,7 @@ fn report(place: &Place, at: &[&str]) -> Value {
 fn a_store_is_moved_with_its_log_and_back() {
     let place = Place::new();
     for n in 0..30 {
-        // A NUL too: one floor's texts could not hold it.
+        // A NUL too: PostgreSQL's own text type could not hold it.
         let note = json!({ "path": format!("n{}.md", n % 9), "content": format!("v{n}\0") });
         place.good(&["call", "vault_write_note", "--json", &note.to_string()]);
     }

@@ -25,8 +25,8 @@ const POSTGRES: [&str; 5] = [
     "postgres-4.sql.gz",
     "postgres-5.sql.gz",
 ];
-/// Every form of a backup there has been.
-const BACKUPS: [&str; 1] = ["backup-1.jsonl.gz"];
+/// Every form of a backup there has been, and one of a store of today's schema.
+const BACKUPS: [&str; 2] = ["backup-1.jsonl.gz", "backup-1-schema-7.jsonl.gz"];
 
 fn stores() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/stores")

@@ -1,7 +1,7 @@
 //! How an intent is kept: JSON, and the two forms that older versions wrote.
 
 use super::{FileChange, Intent};
-use crate::bucket::Kept;
+use crate::bucket::RowCodec;
 use kenning_core::{Error, Hash, Result};
 use kenning_text::json_bytes;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ impl FileRow {
     }
 }
 
-impl Kept for Intent {
+impl RowCodec for Intent {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let row = Row {
             id: self.id.clone(),

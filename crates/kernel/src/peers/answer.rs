@@ -94,9 +94,9 @@ impl Kernel {
             Ok(response) => response,
             Err(error) => {
                 let said = error.message.clone();
-                self.count(&peer, move |it| {
-                    it.errors += 1;
-                    it.last_error = Some(said);
+                self.count(&peer, move |counts| {
+                    counts.errors += 1;
+                    counts.last_error = Some(said);
                 })?;
                 return Err(error);
             }
@@ -129,6 +129,7 @@ impl Kernel {
         self.count(peer, move |it| {
             it.add(&done);
             it.note_sizes(&space, &done);
+            it.keep_answer(now, &done);
             // A time a minute is enough to know that it is there.
             let is_old = |last: u64| now.abs_diff(last) > 60_000;
             if it.last_sync_ms.is_none_or(is_old) || done.n_received + done.n_sent > 0 {

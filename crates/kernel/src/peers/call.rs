@@ -2,6 +2,8 @@
 
 use super::answer::{PeerAnswer, PeerMessage};
 use super::files::Held;
+use super::live::Underway;
+use super::status::Exchange;
 use crate::{Caller, Kernel, Scope};
 use kenning_core::{Code, Did, Error, Result, Space};
 use kenning_egress::{Egress, Grant, Limits, Method, Policy, Request as HttpRequest};
@@ -219,7 +221,7 @@ impl<'a> Link<'a> {
             self.greet()?;
         }
         let Some(did) = self.did else {
-            return Err(Error::internal("a message to nobody"));
+            return Err(Error::internal("the peer of a message is unknown"));
         };
         self.number += 1;
         let signer = self.kernel.log().signer();
@@ -341,29 +343,45 @@ impl Kernel {
         }
         let _active = Active(self, key);
         let mut latency = Duration::ZERO;
-        let exchanged = self.exchange_all(peer, carrier, &mut latency);
+        let began = self.log().clock().now_ms();
+        let mut underway = Underway::new(self, peer);
+        let exchanged = self.exchange_all(peer, carrier, &mut latency, &mut underway);
+        drop(underway);
         let now = self.log().clock().now_ms();
         let latency = u64::try_from(latency.as_millis()).unwrap_or(u64::MAX);
         match exchanged {
             Ok(done) => {
                 let counted = done.clone();
-                self.count(peer, move |it| {
-                    it.failures = 0;
-                    it.last_error = None;
-                    it.last_sync_ms = Some(now);
-                    it.last_try_ms = Some(now);
-                    it.latency_ms = Some(latency);
-                    it.add(&counted);
+                self.count(peer, move |counts| {
+                    counts.failures = 0;
+                    counts.last_error = None;
+                    counts.last_sync_ms = Some(now);
+                    counts.last_try_ms = Some(now);
+                    counts.latency_ms = Some(latency);
+                    counts.add(&counted);
+                    counts.keep(Exchange {
+                        at_ms: now,
+                        took_ms: now.saturating_sub(began),
+                        received: counted.n_received,
+                        sent: counted.n_sent,
+                        error: None,
+                    });
                 })?;
                 Ok(done)
             }
             Err(error) => {
                 let said = error.message.clone();
-                self.count(peer, move |it| {
-                    it.failures += 1;
-                    it.errors += 1;
-                    it.last_try_ms = Some(now);
-                    it.last_error = Some(said);
+                self.count(peer, move |counts| {
+                    counts.failures += 1;
+                    counts.errors += 1;
+                    counts.last_try_ms = Some(now);
+                    counts.last_error = Some(said.clone());
+                    counts.keep(Exchange {
+                        at_ms: now,
+                        took_ms: now.saturating_sub(began),
+                        error: Some(said),
+                        ..Exchange::default()
+                    });
                 })?;
                 Err(error)
             }
@@ -375,6 +393,7 @@ impl Kernel {
         peer: &Peer,
         carrier: &mut dyn Carrier,
         latency: &mut Duration,
+        underway: &mut Underway<'_>,
     ) -> Result<Done> {
         let mut link = Link::new(self, carrier, &peer.endpoint, Some(&peer.did));
         let mut all = Done::default();
@@ -382,7 +401,7 @@ impl Kernel {
             let began = self.log().clock().now_ms();
             self.settle_rewritten(space)?;
             let mut session = Session::new(self.log(), space, peer, self.sync_rules());
-            let exchanged = self.exchange_space(space, peer, &mut link, &mut session);
+            let exchanged = self.exchange_space(space, &mut link, &mut session, underway);
             *latency = link.latency;
             let done = session.done().clone();
             self.take_cosignatures(space, peer, &done.cosignatures)?;
@@ -407,13 +426,16 @@ impl Kernel {
     fn exchange_space(
         &self,
         space: &Space,
-        peer: &Peer,
         link: &mut Link<'_>,
         session: &mut Session,
+        underway: &mut Underway<'_>,
     ) -> Result<()> {
         let mut request = session.begin()?;
         let mut is_first = true;
         while let Some(asked) = request {
+            if matches!(asked, Request::Push { .. }) {
+                underway.show()?;
+            }
             let response = match link.send(&asked) {
                 Err(error) if error.code == Code::TooLarge => {
                     request = session.send_less()?;
@@ -431,8 +453,11 @@ impl Kernel {
             };
             let has_events = page.is_some_and(|it| it.entries.iter().any(|it| it.event.is_some()));
             let mut held = Held::of_page(self, space, page)?;
+            if has_events {
+                underway.show()?;
+            }
             if has_events && std::mem::take(&mut is_first) {
-                held.announce(json!({ "peerId": peer.id, "direction": "both" }));
+                held.announce(json!({ "peerId": underway.peer().id, "direction": "both" }));
             }
             request = session.next(response, held.around(self))?;
             held.finish(self, space)?;

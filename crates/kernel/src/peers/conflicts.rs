@@ -7,6 +7,7 @@
 
 use super::files::revision;
 use crate::files::{self, read_text};
+use crate::log_query::shown_did;
 use crate::open_conflicts::{OPEN, id_of};
 use crate::{Caller, Kernel, NOTE_BYTES_MAX, Raw, Scope, roots, timestamp};
 use kenning_audit::{Draft, Tx};
@@ -18,6 +19,9 @@ use std::time::Duration;
 
 /// The event that says that a conflict is settled.
 pub(super) use kenning_audit::foreign::CONFLICT_RESOLVED as RESOLVED;
+
+/// Where a conflict names its authors.
+const AUTHORS: [&str; 2] = ["winnerAuthor", "loserAuthor"];
 
 /// How long to wait for somebody who is writing the file.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -41,6 +45,8 @@ pub struct OpenConflict {
     pub current: Option<String>,
     /// What lost.
     pub lost: Option<String>,
+    /// The method by which authors are shown.
+    did_method: String,
 }
 
 /// Which version it is to be.
@@ -69,6 +75,7 @@ fn open(tx: &dyn ReadTx) -> Result<Vec<OpenConflict>> {
             at: Hlc(data["at"].as_u64()?),
             current: None,
             lost: None,
+            did_method: "key".to_owned(),
             id,
             data,
         })
@@ -84,7 +91,27 @@ impl OpenConflict {
         value["at"] = json!(timestamp(self.at.ms()));
         value["current"] = json!(self.current);
         value["lost"] = json!(self.lost);
+        for name in AUTHORS {
+            value[name] = json!(self.author(name));
+        }
         value
+    }
+
+    /// Who wrote the version that holds.
+    pub fn winner_author(&self) -> String {
+        self.author("winnerAuthor")
+    }
+
+    /// Who wrote the version that lost.
+    pub fn loser_author(&self) -> String {
+        self.author("loserAuthor")
+    }
+
+    fn author(&self, name: &str) -> String {
+        shown_did(
+            self.data[name].as_str().unwrap_or_default(),
+            &self.did_method,
+        )
     }
 
     fn loser(&self) -> Option<(NodeId, Hash)> {
@@ -156,9 +183,11 @@ impl Kernel {
         if !self.is_read_only() {
             self.settle_rewritten(space)?;
         }
+        let did_method = self.did_method()?;
         self.log.read(space, |tx| {
             let mut all = open(tx)?;
             for it in &mut all {
+                it.did_method.clone_from(&did_method);
                 it.current = it.current(tx)?.map(|it| it.body);
                 it.lost = match it.loser() {
                     Some((node, hash)) => revision(tx, node, hash)?.map(|it| it.body),

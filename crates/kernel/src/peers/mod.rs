@@ -10,18 +10,19 @@ mod answer;
 mod call;
 mod conflicts;
 mod files;
+mod live;
 mod status;
 mod worker;
 
 pub use answer::{PeerAnswer, PeerMessage};
 pub use call::Carrier;
 pub use conflicts::{Choice, OpenConflict};
-pub use status::{PeerView, SyncStatus};
+pub use status::{ExchangeView, PeerView, SyncStatus};
 pub use worker::PeerSync;
 
 use crate::tokens::system_space;
 use crate::{Bucket, Caller, Kernel, Raw, Scope};
-use kenning_core::{Did, Error, Kind, Result, Space};
+use kenning_core::{Did, Error, Hash, Kind, Result, Space};
 use kenning_peers::seal::Challenges;
 use kenning_peers::{CURSORS, Peer, Policy, Rules, peer_id};
 use kenning_search::of_collection_name;
@@ -46,7 +47,9 @@ pub(crate) struct Exchanges {
     active: Mutex<BTreeSet<String>>,
     /// How many messages of each peer are being answered.
     answering: Mutex<BTreeMap<String, usize>>,
-    /// Whether this process calls peers by itself.
+    /// The name of this process among those that call peers by themselves.
+    holder: String,
+    /// Whether it is one of them.
     is_running: AtomicBool,
 }
 
@@ -58,6 +61,8 @@ impl Exchanges {
             challenges: Challenges::new(secret),
             active: Mutex::default(),
             answering: Mutex::default(),
+            // Of the secret, and not drawn: nothing else that is drawn changes.
+            holder: Hash::of(&[&secret[..], b"holder"].concat()).to_string(),
             is_running: AtomicBool::new(false),
         }
     }
@@ -148,6 +153,13 @@ fn is_shared(row: &Row) -> bool {
     }
 }
 
+/// Whether this is its id, its key by any method, or its endpoint.
+fn is_called(peer: &Peer, name: &str) -> bool {
+    let name = name.trim_end_matches('/');
+    let key = name.parse::<Did>().ok().map(|it| it.as_signed());
+    peer.id == name || key.is_some_and(|it| it == peer.did) || peer.endpoint == name
+}
+
 impl Kernel {
     pub(crate) fn sync_rules(&self) -> Rules {
         Rules {
@@ -176,18 +188,28 @@ impl Kernel {
         self.read_peers()
     }
 
+    /// A peer as other programs see it: its key by the method that is shown. Heads that were kept as evidence
+    /// stay as they were signed.
+    pub fn peer_json(&self, peer: &Peer) -> Result<Value> {
+        let mut value = peer.to_json();
+        value["did"] = self.show_did(&peer.did)?.as_str().into();
+        Ok(value)
+    }
+
     pub(crate) fn peer_by_did(&self, did: &Did) -> Result<Option<Peer>> {
         Ok(self.read_peers()?.into_iter().find(|it| it.did == *did))
     }
 
     /// A peer by its id, its key or its endpoint.
     pub(crate) fn find_peer(&self, name: &str) -> Result<Peer> {
-        let name = name.trim_end_matches('/');
         let peers = self.read_peers()?.into_iter();
-        let is_it = |it: &Peer| it.id == name || it.did.as_str() == name || it.endpoint == name;
-        peers.into_iter().find(is_it).ok_or_else(|| {
-            Error::not_found("peer", name).hint("`kenning peer list` lists those that are known")
-        })
+        peers
+            .into_iter()
+            .find(|it| is_called(it, name))
+            .ok_or_else(|| {
+                Error::not_found("peer", name)
+                    .hint("`kenning peer list` lists those that are known")
+            })
     }
 
     /// Adds a node, or changes what a known one may do. What it has written is read again from the
@@ -204,7 +226,7 @@ impl Kernel {
             call::check_endpoint(&endpoint)?;
         }
         let did = match new.did {
-            Some(did) => did,
+            Some(did) => did.as_signed(),
             None if endpoint.is_empty() => {
                 return Err(Error::invalid("a peer needs an endpoint or a key")
                     .hint("`kenning peer add URL`, or `kenning peer add --did DID` for a node that only calls this one"));
@@ -276,6 +298,7 @@ impl Kernel {
         self.log.write(&system_space(), move |tx| {
             PEERS.unset(tx, &key)?;
             status::STATUS.unset(tx, &key)?;
+            live::ACTIVE.unset(tx, &key)?;
             tx.record("PeerRemoved", data).map(drop)
         })?;
         for space in &peer.policy.spaces {

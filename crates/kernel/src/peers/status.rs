@@ -4,6 +4,7 @@ use crate::tokens::system_space;
 use crate::{Bucket, Caller, Kernel, Raw, Scope, timestamp};
 use kenning_core::{Error, Result, Space};
 use kenning_peers::{Cursor, Done, Peer};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -28,6 +29,25 @@ pub(super) struct Counters {
     pub(super) latency_ms: Option<u64>,
     /// For each space: how many entries its log has, and how many of ours it has.
     pub(super) sizes: BTreeMap<String, Sizes>,
+    /// The last exchanges that brought something or failed, oldest first.
+    pub(super) recent: Vec<Exchange>,
+}
+
+/// So many exchanges with a peer are kept.
+const RECENT_MAX: usize = 10;
+
+/// Messages of a peer that follow each other within this time are one exchange: a peer that calls does not
+/// say where its exchange begins and ends.
+const ONE_EXCHANGE_MS: u64 = 10_000;
+
+/// One exchange.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Exchange {
+    pub(super) at_ms: u64,
+    pub(super) took_ms: u64,
+    pub(super) received: u64,
+    pub(super) sent: u64,
+    pub(super) error: Option<String>,
 }
 
 /// How far two logs are known to each other.
@@ -46,6 +66,7 @@ impl Counters {
             "lastTry": self.last_try_ms, "latency": self.latency_ms,
             "sizes": self.sizes.iter().map(|(space, it)| (space.clone(), json!([it.theirs, it.they_have])))
                 .collect::<serde_json::Map<_, _>>(),
+            "recent": self.recent,
         });
         value.to_string().into_bytes()
     }
@@ -65,6 +86,8 @@ impl Counters {
             last_try_ms: number("lastTry"),
             latency_ms: number("latency"),
             sizes: sizes(&value["sizes"]),
+            // Rows of before have none.
+            recent: serde_json::from_value(value["recent"].clone()).unwrap_or_default(),
         }
     }
 
@@ -76,6 +99,43 @@ impl Counters {
         }
         sizes.they_have = done.they_have.unwrap_or(sizes.they_have);
         self.latency_ms = done.latency_ms.or(self.latency_ms);
+    }
+
+    /// Keeps an exchange that brought something or failed. The same failure again is one entry.
+    pub(super) fn keep(&mut self, exchange: Exchange) {
+        if exchange.error.is_none() && exchange.received + exchange.sent == 0 {
+            return;
+        }
+        match self.recent.last_mut() {
+            Some(last) if last.error.is_some() && last.error == exchange.error => *last = exchange,
+            _ => self.recent.push(exchange),
+        }
+        let n_old = self.recent.len().saturating_sub(RECENT_MAX);
+        self.recent.drain(..n_old);
+    }
+
+    /// Keeps what a message of a peer that called brought.
+    pub(super) fn keep_answer(&mut self, now_ms: u64, done: &Done) {
+        if done.n_received + done.n_sent == 0 {
+            return;
+        }
+        let is_same = |it: &&mut Exchange| {
+            it.error.is_none() && now_ms.saturating_sub(it.at_ms) < ONE_EXCHANGE_MS
+        };
+        match self.recent.last_mut().filter(is_same) {
+            Some(last) => {
+                last.took_ms += now_ms.saturating_sub(last.at_ms);
+                last.at_ms = now_ms;
+                last.received += done.n_received;
+                last.sent += done.n_sent;
+            }
+            None => self.keep(Exchange {
+                at_ms: now_ms,
+                received: done.n_received,
+                sent: done.n_sent,
+                ..Exchange::default()
+            }),
+        }
     }
 
     /// Adds what an exchange did.
@@ -109,15 +169,34 @@ fn sizes(value: &Value) -> BTreeMap<String, Sizes> {
         .collect()
 }
 
+/// An exchange that brought something or failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExchangeView {
+    /// When it ended.
+    pub at: String,
+    /// How long it took.
+    pub took_ms: u64,
+    /// Events that were taken.
+    pub n_received: u64,
+    /// Events that the peer took.
+    pub n_sent: u64,
+    /// Why it failed.
+    pub error: Option<String>,
+}
+
 /// How it stands with one peer.
 #[derive(Clone, Debug)]
 pub struct PeerView {
     /// Who it is, and what it may do.
     pub peer: Peer,
+    /// Its key, by the method that is shown.
+    pub did: String,
     /// `connected`, `syncing`, `disconnected` or `error`.
     pub status: &'static str,
     /// When everything was last exchanged.
     pub last_sync: Option<String>,
+    /// The same in milliseconds since 1970.
+    pub last_sync_ms: Option<u64>,
     /// How many exchanges failed.
     pub n_errors: u64,
     /// Why the last one failed, or what was refused in it.
@@ -140,6 +219,22 @@ pub struct PeerView {
     pub n_unsent: u64,
     /// The height of the last of its checkpoints that was checked here.
     pub checkpoint: Option<u64>,
+    /// The last exchanges that brought something or failed, newest first.
+    pub history: Vec<ExchangeView>,
+}
+
+impl PeerView {
+    /// As JSON, for people and other programs.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "id": self.peer.id, "endpoint": self.peer.endpoint, "did": self.did,
+            "status": self.status, "lastSync": self.last_sync, "errors": self.n_errors,
+            "lastError": self.last_error, "received": self.n_received, "sent": self.n_sent,
+            "refused": self.n_refused, "conflicts": self.n_conflicts, "latencyMs": self.latency_ms,
+            "read": self.n_read, "lag": self.lag, "unsent": self.n_unsent,
+            "checkpoint": self.checkpoint,
+        })
+    }
 }
 
 /// How it stands with all of them.
@@ -147,11 +242,11 @@ pub struct PeerView {
 pub struct SyncStatus {
     /// The peers, in the order of their keys.
     pub peers: Vec<PeerView>,
-    /// Whether this process exchanges by itself.
+    /// Whether a process on this store exchanges by itself.
     pub is_running: bool,
-    /// How often.
+    /// How often, in milliseconds; 0 for never.
     pub interval_ms: u64,
-    /// Whether an exchange is under way.
+    /// Whether a process on this store exchanges events now.
     pub is_syncing: bool,
 }
 
@@ -193,8 +288,7 @@ impl Kernel {
             if !peer.has_space(space) && caller.principal.require(Scope::Admin).is_err() {
                 continue;
             }
-            let is_it = |it: &&str| *it == peer.id || *it == peer.did.as_str();
-            if name.as_ref().is_some_and(|it| !is_it(it)) {
+            if name.is_some_and(|it| !super::is_called(&peer, it)) {
                 continue;
             }
             views.push(self.peer_view(peer)?);
@@ -207,13 +301,11 @@ impl Kernel {
             .hint("call it without `peerId`, or `kenning peer list`"));
         }
         let is_syncing = views.iter().any(|it| it.status == "syncing");
+        let (is_running, interval_ms) = self.serving()?;
         Ok(SyncStatus {
             peers: views,
-            is_running: self
-                .exchanges
-                .is_running
-                .load(std::sync::atomic::Ordering::Relaxed),
-            interval_ms: super::worker::interval(self),
+            is_running,
+            interval_ms,
             is_syncing,
         })
     }
@@ -239,7 +331,7 @@ impl Kernel {
             checkpoint = checkpoint.max(cursor.checkpoint);
         }
         let now = self.log.clock().now_ms();
-        let is_active = self.exchanges.is_active(peer.did.as_str());
+        let is_active = self.is_exchanging(&peer)?;
         let is_recent = |it: u64| now.saturating_sub(it) < CONNECTED_MS;
         let status = if peer.cut_off.is_some() {
             "error"
@@ -256,9 +348,19 @@ impl Kernel {
             Some(evidence) => Some(format!("it showed two histories: {}", evidence.what)),
             None => counters.last_error,
         };
+        let history = counters.recent.into_iter().rev().map(|it| ExchangeView {
+            at: timestamp(it.at_ms),
+            took_ms: it.took_ms,
+            n_received: it.received,
+            n_sent: it.sent,
+            error: it.error,
+        });
         Ok(PeerView {
             status,
+            did: self.show_did(&peer.did)?.to_string(),
+            history: history.collect(),
             last_sync: counters.last_sync_ms.map(timestamp),
+            last_sync_ms: counters.last_sync_ms,
             n_errors: counters.errors,
             last_error,
             n_received: counters.received,

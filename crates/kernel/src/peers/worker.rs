@@ -1,6 +1,7 @@
 //! Exchanges by itself: soon after something was written here, and now and then.
 
 use super::call::pause;
+use super::live::Heartbeat;
 use crate::Kernel;
 use crate::worker::{Complaint, Signal, Woken, Worker};
 use std::collections::BTreeMap;
@@ -25,14 +26,15 @@ const LOOK: Duration = Duration::from_secs(5);
 /// Before a peer that failed is called again.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How often peers are called, in milliseconds: at least every second, at most once a day.
+/// How often peers are called, in milliseconds: at least every second, at most once a day, or never (0).
 pub(super) fn interval(kernel: &Kernel) -> u64 {
     let lookup = kernel.environment();
     let value = lookup(INTERVAL_VARIABLE).or_else(|| lookup(INTERVAL_EXOCHAIN));
     let value = value.and_then(|it| it.trim().parse().ok());
-    value
-        .unwrap_or(INTERVAL_DEFAULT_MS)
-        .clamp(1_000, 86_400_000)
+    match value.unwrap_or(INTERVAL_DEFAULT_MS) {
+        0 => 0,
+        given => given.clamp(1_000, 86_400_000),
+    }
 }
 
 /// The thread that calls. Dropping it asks it to stop and does not wait.
@@ -56,7 +58,13 @@ impl PeerSync {
             }));
             kernel.exchanges.is_running.store(true, Ordering::Relaxed);
             let kernel = Arc::clone(kernel);
-            Worker::start("peers", signal, move |signal| run(&kernel, signal))
+            Worker::start("peers", signal, move |signal| {
+                let mut heartbeat = Heartbeat::default();
+                run(&kernel, signal, &mut heartbeat);
+                if let Err(error) = heartbeat.end(&kernel) {
+                    tracing::warn!("peers: {error}");
+                }
+            })
         };
         let kernel = Arc::clone(kernel);
         Self { kernel, worker }
@@ -82,8 +90,9 @@ struct Turn {
     sizes: Vec<u64>,
 }
 
-fn run(kernel: &Kernel, signal: &Signal) {
+fn run(kernel: &Kernel, signal: &Signal, heartbeat: &mut Heartbeat) {
     let mut turns: BTreeMap<String, Turn> = BTreeMap::new();
+    let mut silent = Complaint::default();
     let mut seen = signal.n_wakes();
     loop {
         match signal.next(&mut seen, LOOK) {
@@ -97,9 +106,17 @@ fn run(kernel: &Kernel, signal: &Signal) {
         let Ok(peers) = kernel.read_peers() else {
             continue;
         };
+        match heartbeat.beat(kernel, !peers.is_empty()) {
+            Ok(()) => silent.clear(),
+            Err(error) => drop(silent.say("peers", &error)),
+        }
+        let interval_ms = interval(kernel);
+        if interval_ms == 0 {
+            continue;
+        }
         let callable = peers
             .iter()
-            .filter(|it| !it.endpoint.is_empty() && it.cut_off.is_none());
+            .filter(|peer| !peer.endpoint.is_empty() && peer.cut_off.is_none());
         for peer in callable {
             if signal.is_stopped() {
                 return;
@@ -121,7 +138,7 @@ fn run(kernel: &Kernel, signal: &Signal) {
                     turn.n_failures = 0;
                     turn.complaint.clear();
                     turn.sizes = sizes(kernel);
-                    turn.due = Some(Instant::now() + Duration::from_millis(interval(kernel)));
+                    turn.due = Some(Instant::now() + Duration::from_millis(interval_ms));
                 }
                 Err(error) => {
                     turn.n_failures = turn.n_failures.saturating_add(1);

@@ -11,10 +11,11 @@ pub use policy::Policy;
 use crate::Kernel;
 use kenning_core::{Kind, NodeId, Result, Space};
 use kenning_embed::Model;
-use kenning_search::{Filter, Hit, Index, IndexState, Mode, Query, order_by_relevance};
+use kenning_search::{Filter, Hit, Index, IndexState, Mode, Query, Searcher, order_by_relevance};
 use kenning_store::{Passage, ReadTx};
 use policy::{AllWords, Each, Order};
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The passage of a hit that ranking made nothing of.
@@ -116,7 +117,59 @@ pub struct Search<'a> {
     question: &'a Question,
 }
 
+/// Finds nodes whose texts are alike. Cheap to clone, for work in the background.
+#[derive(Clone)]
+pub struct Alike(Arc<Searcher>);
+
+impl Alike {
+    /// Nodes that are at least so similar to one, by the built-in table, the most similar first.
+    pub fn find(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        node: NodeId,
+        wanted: (&Filter, usize),
+        similarity_min: f64,
+    ) -> Result<Vec<(NodeId, f64)>> {
+        let (filter, limit) = wanted;
+        let search = |index: &Index| index.alike(node, filter, limit);
+        let mut found = self.0.with(space, tx, None, search)?;
+        found.retain(|it| it.1 >= similarity_min);
+        Ok(found)
+    }
+}
+
 impl Kernel {
+    /// What finds nodes whose texts are alike.
+    pub fn alike(&self) -> Alike {
+        Alike(Arc::clone(self.searcher()))
+    }
+
+    /// The vector of a node by the built-in table.
+    pub fn table_vector(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        node: NodeId,
+    ) -> Result<Option<Vec<f32>>> {
+        self.searcher()
+            .with(space, tx, None, |index| index.table_vector(node))
+    }
+
+    /// Of these nodes, how many passages the model has not embedded yet.
+    pub fn n_lacking(
+        &self,
+        space: &Space,
+        tx: &dyn ReadTx,
+        model: &Model,
+        is_counted: impl Fn(NodeId) -> bool,
+    ) -> Result<u64> {
+        self.searcher().with(space, tx, Some(model), |index| {
+            let lacking = index.lacking(usize::MAX);
+            lacking.iter().filter(|it| is_counted(it.0)).count() as u64
+        })
+    }
+
     /// Makes a question of a query. If a model was chosen it is asked here, and may take seconds: so no
     /// transaction may be open.
     pub fn question(&self, text: &str) -> Question {
@@ -242,7 +295,7 @@ impl Search<'_> {
             }
             // Words that ranking makes nothing of are found all the same, where they stand.
             let rest = complete.iter().flat_map(|it| it.iter());
-            let rest = rest.filter(|it| !ranked_nodes.contains(it) && admits(*it));
+            let rest = rest.filter(|node| !ranked_nodes.contains(node) && admits(*node));
             match policy.all_words {
                 AllWords::Ignored => {}
                 AllWords::AmongRanked => {

@@ -6,6 +6,16 @@
 
 use kenning_memory::score;
 
+/// Where answers and the best of unrelated texts part: only what is above is called relevant.
+pub const RELEVANT_MIN: f64 = 0.7;
+
+/// Enough where somebody reads the passage and judges it, because a near miss then costs a glance.
+pub const READABLE_MIN: f64 = 0.5;
+
+/// The least similarity of two documents before one is suggested for the other (`kg_suggest`). It is a cosine by
+/// the built-in table and not a relevance: two texts about different things share many common words.
+pub const SUGGESTED_ALIKE_MIN: f64 = 0.6;
+
 /// How a search decides what is found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Policy {
@@ -71,7 +81,7 @@ const DEEP: usize = 100;
 /// count by themselves: a prompt has many, and most memories have some.
 pub const MEMORIES: Policy = Policy {
     name: "memories",
-    relevance_min: 0.7,
+    relevance_min: RELEVANT_MIN,
     as_shown: true,
     all_words: AllWords::Ignored,
     each: Each::NodeByOrder,
@@ -84,7 +94,7 @@ pub const MEMORIES: Policy = Policy {
 /// a text: so as high as for memories. Who has every word is meant.
 pub const ENTITIES: Policy = Policy {
     name: "entities",
-    relevance_min: 0.7,
+    relevance_min: RELEVANT_MIN,
     as_shown: false,
     all_words: AllWords::AmongRanked,
     each: Each::Passage,
@@ -109,7 +119,7 @@ pub const NOTES_OF_ENTITIES: Policy = Policy {
 /// Texts of every source (`knowledge_search`). A reader judges the passage that is shown, so half is enough.
 pub const TEXTS: Policy = Policy {
     name: "texts",
-    relevance_min: 0.5,
+    relevance_min: READABLE_MIN,
     as_shown: false,
     all_words: AllWords::AmongRanked,
     each: Each::Passage,
@@ -122,7 +132,7 @@ pub const TEXTS: Policy = Policy {
 /// where none has them all, those near in meaning are shown, and the answer says so.
 pub const DOCUMENTS: Policy = Policy {
     name: "documents",
-    relevance_min: 0.5,
+    relevance_min: READABLE_MIN,
     as_shown: false,
     all_words: AllWords::Only,
     each: Each::NodeByOrder,
@@ -134,7 +144,7 @@ pub const DOCUMENTS: Policy = Policy {
 /// Nodes of other kinds beside the documents (`kg_query`): they come after them, by meaning only.
 pub const BESIDE_DOCUMENTS: Policy = Policy {
     name: "beside documents",
-    relevance_min: 0.5,
+    relevance_min: READABLE_MIN,
     as_shown: false,
     all_words: AllWords::Ignored,
     each: Each::NodeByOrder,

@@ -186,7 +186,7 @@ impl Card {
                 .faults
                 .into_iter()
                 .filter(|it| !is_own_word(&it.message))
-                .map(|it| (it.line, it.message))
+                .map(|fault| (fault.line, fault.message))
                 .collect(),
             content,
             stamp: (0, 0, 0, 0),

@@ -307,10 +307,10 @@ impl Kg {
     ) -> Result<DocumentContent> {
         self.kernel.log().read(&caller.principal.space, |tx| {
             let library = self.graph(caller, tx)?;
-            let by_id = id.and_then(|it| {
+            let by_id = id.and_then(|id| {
                 library
-                    .by_id(it)
-                    .or_else(|| library.by_node(it.parse().ok()?))
+                    .by_id(id)
+                    .or_else(|| library.by_node(id.parse().ok()?))
             });
             let doc = match (by_id, path) {
                 (Some(doc), _) => Some(doc),
@@ -432,10 +432,10 @@ pub(super) fn show(
     let card = &doc.card;
     let content = if content {
         let node = tx.node(card.node, When::Now)?;
-        node.map(|it| {
-            it.body
+        node.map(|node| {
+            node.body
                 .get(card.body_start..)
-                .unwrap_or(&it.body)
+                .unwrap_or(&node.body)
                 .to_owned()
         })
     } else {
@@ -460,7 +460,7 @@ pub(super) fn show(
     })
 }
 
-fn other(node: &kenning_store::Node) -> Document {
+pub(super) fn other(node: &kenning_store::Node) -> Document {
     let content = &node.body;
     let title = if node.title.is_empty() {
         content.chars().take(80).collect()
@@ -497,7 +497,7 @@ fn other(node: &kenning_store::Node) -> Document {
 }
 
 /// The relations of an entity, a memory or an item. Documents are named by their ids in the graph.
-fn links_of_other(
+pub(super) fn links_of_other(
     tx: &dyn ReadTx,
     library: Option<&Library>,
     id: NodeId,
@@ -548,7 +548,7 @@ fn outgoing(library: &Library, doc: &Doc) -> Vec<Outgoing> {
         .map(|arc| (arc.link, Some(library.doc(arc.to).id.clone())));
     let broken = doc.broken.iter().map(|&link| (link, None));
     let mut all: Vec<(u32, Option<String>)> = whole.chain(broken).collect();
-    all.sort_by_key(|it| (doc.card.links[it.0 as usize].line, it.0));
+    all.sort_by_key(|link| (doc.card.links[link.0 as usize].line, link.0));
     let shown = all.into_iter().map(|(at, target)| {
         let link = &doc.card.links[at as usize];
         let is_broken = target.is_none();

@@ -116,7 +116,7 @@ impl Library {
         changed: Vec<(&String, Option<Card>)>,
     ) {
         let kept = self.docs.iter().filter(|it| !paths.contains(&it.path));
-        let kept = kept.map(|it| (it.path.clone(), it.card.clone()));
+        let kept = kept.map(|doc| (doc.path.clone(), doc.card.clone()));
         let changed = changed.into_iter();
         let changed = changed.filter_map(|(path, card)| Some((path.clone(), card?)));
         *self = Self {
@@ -181,7 +181,7 @@ impl Library {
         let Ok(at) = u32::try_from(place) else {
             return false;
         };
-        self.renumber(|it| if it >= at { it + 1 } else { it });
+        self.renumber(|number| if number >= at { number + 1 } else { number });
         let node = card.node;
         let doc = Doc {
             path: path.to_owned(),
@@ -234,15 +234,17 @@ impl Library {
         self.by_path.remove(&doc.path);
         self.by_id.remove(&doc.id);
         self.by_node.remove(&doc.card.node);
-        self.renumber(|it| if it > at { it - 1 } else { it });
+        self.renumber(|number| if number > at { number - 1 } else { number });
         true
     }
 
     /// Renumbers the documents everywhere.
     fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         for doc in &mut self.docs {
-            doc.out.iter_mut().for_each(|it| it.to = number(it.to));
-            doc.into.iter_mut().for_each(|it| it.0 = number(it.0));
+            doc.out
+                .iter_mut()
+                .for_each(|edge| edge.to = number(edge.to));
+            doc.into.iter_mut().for_each(|link| link.0 = number(link.0));
         }
         let numbers = self.by_path.values_mut().chain(self.by_id.values_mut());
         let numbers = numbers.chain(self.by_node.values_mut());

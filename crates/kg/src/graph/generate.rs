@@ -49,7 +49,7 @@ pub struct FileError {
     pub path: String,
     /// Where, if that is known.
     pub line: Option<u32>,
-    /// What.
+    /// What is wrong.
     pub message: String,
 }
 
@@ -177,7 +177,7 @@ impl Kg {
         let looked = look_into(&survey.tasks, what.force, caller)?;
         step(caller, 0, 1, 1, "files read");
         let docs = before.docs.iter();
-        let cards = docs.map(|it| (it.path.clone(), it.card.clone()));
+        let cards = docs.map(|doc| (doc.path.clone(), doc.card.clone()));
         let mut run = Run::new(self, caller, &scope.project, cards.collect());
         run.result = Generated {
             incremental: what.incremental && !what.force,
@@ -518,7 +518,12 @@ impl Run<'_> {
         shadow: (u64, u64),
     ) -> Result<()> {
         let tree = &trees[0];
-        let own = || after.docs.iter().filter(|it| tree.owns(&it.path, &it.card));
+        let own = || {
+            after
+                .docs
+                .iter()
+                .filter(|doc| tree.owns(&doc.path, &doc.card))
+        };
         let result = &mut self.result;
         if result.incremental {
             result.files_processed = self

@@ -7,6 +7,7 @@ use kenning_graph::analysis::Graph;
 use kenning_graph::export::{self, Picture, PictureEdge, PictureNode};
 use kenning_graph::{Mentions, Relation};
 use kenning_kernel::Caller;
+use kenning_kernel::search::policy::SUGGESTED_ALIKE_MIN;
 use kenning_kernel::search::{Question, Wanted, policy};
 use kenning_search::Mode;
 use kenning_store::{ReadTx, When};
@@ -20,9 +21,6 @@ const MENTIONS_LOOKED: usize = 30;
 
 /// At most this many documents are suggested for one.
 const SUGGESTED_MAX: usize = 5;
-
-/// The least similarity of two documents before one is suggested for the other.
-const ALIKE_MIN: f64 = 0.6;
 
 /// The names of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -279,7 +277,7 @@ impl Kg {
                 let own_start = all.len();
                 all.extend(doc.broken.iter().map(|&at| (doc, at, true)));
                 all.extend(doc.lost.iter().map(|&at| (doc, at, false)));
-                all[own_start..].sort_by_key(|it| (doc.card.links[it.1 as usize].line, it.1));
+                all[own_start..].sort_by_key(|link| (doc.card.links[link.1 as usize].line, link.1));
             }
             let total = all.len();
             let shown = all.into_iter().skip(skip).take(limit);
@@ -350,11 +348,10 @@ impl Kg {
         }
         let filter = self.document_filter(None, None);
         let space = &caller.principal.space;
-        let alike = self.kernel.searcher().with(space, tx, None, |index| {
-            index.alike(doc.card.node, &filter, SUGGESTED_MAX)
-        })?;
-        for (node, likeness) in alike {
-            if let Some(other) = library.by_node(node).filter(|_| likeness >= ALIKE_MIN) {
+        let (wanted, enough) = ((&filter, SUGGESTED_MAX), SUGGESTED_ALIKE_MIN);
+        let alike = self.kernel.alike();
+        for (node, _) in alike.find(space, tx, doc.card.node, wanted, enough)? {
+            if let Some(other) = library.by_node(node) {
                 found.push(Suggestion {
                     document: name(other),
                     reason: SuggestionReason::Similar,
@@ -404,11 +401,11 @@ impl Kg {
                     continue;
                 }
                 let text = content(tx, other)?;
-                found.extend(mentions.find(&text).into_iter().map(|it| Suggestion {
+                found.extend(mentions.find(&text).into_iter().map(|mention| Suggestion {
                     document: name(other),
                     reason: SuggestionReason::MentionedBy,
-                    line: Some(it.line),
-                    context: it.context,
+                    line: Some(mention.line),
+                    context: mention.context,
                 }));
             }
         }
@@ -443,7 +440,7 @@ impl Kg {
                     |it: &&kenning_graph::Link| it.line == link.line && it.target == link.target;
                 let all = parsed
                     .iter()
-                    .flat_map(|it| it.1.links.iter().chain(&it.1.others));
+                    .flat_map(|card| card.1.links.iter().chain(&card.1.others));
                 let context = { all }.find(same);
                 found.push(Backlink {
                     source: name(source),

@@ -3,11 +3,15 @@
 //! Everything here is derived from the cards. A library is built on first use and follows the log
 //! from then on, whichever process wrote.
 
+mod naming;
+
+pub(super) use naming::{as_link, named, origin, path_for_id};
+
 use super::cards::{self, Card, CardLink, VAULT_CARDS};
 use super::following::Journal;
 use super::places::Places;
 use kenning_core::{NodeId, Result};
-use kenning_graph::{Files, Link, Meaning, Named, Names, Origin, Relation};
+use kenning_graph::{Files, Link, Meaning, Names, Origin, Relation};
 use kenning_kernel::Bucket;
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
@@ -579,48 +583,6 @@ fn hide_twins(cards: &mut Vec<(String, Card)>, scope: &Scope) {
         };
         !card.is_of_vault() || !own.contains(&twin)
     });
-}
-
-pub(super) fn path_for_id(path: &str, card: &Card) -> String {
-    let in_docs = cards::beneath(path, &card.root);
-    if card.is_of_vault() {
-        format!("vault/{in_docs}")
-    } else {
-        in_docs.to_owned()
-    }
-}
-
-pub(super) fn named(doc: &Doc) -> Named<'_> {
-    let path = doc.path.strip_prefix("vault:").unwrap_or(&doc.path);
-    Named {
-        id: &doc.id,
-        path,
-        docs_path: cards::beneath(&doc.path, &doc.card.root),
-        title: &doc.card.title,
-        heading: doc.card.heading.as_deref(),
-        aliases: &doc.card.aliases,
-    }
-}
-
-pub(super) fn origin(doc: &Doc) -> Origin<'_> {
-    let is_note = doc.card.is_of_vault();
-    Origin {
-        path: doc.path.strip_prefix("vault:").unwrap_or(&doc.path),
-        docs_root: if is_note { "" } else { &doc.card.root },
-        is_note,
-    }
-}
-
-pub(super) fn as_link(link: &CardLink) -> Link {
-    Link {
-        target: link.target.clone(),
-        fragment: link.fragment.clone(),
-        text: String::new(),
-        relation: Relation::of_key(link.relation()),
-        is_wiki: link.is_wiki,
-        context: String::new(),
-        line: link.line,
-    }
 }
 
 pub(super) fn numbered<T>(all: &[T]) -> impl Iterator<Item = (u32, &T)> {

@@ -196,12 +196,12 @@ pub(crate) fn end_links(tx: &mut Tx<'_>, merged: &Merged) -> Result<()> {
 }
 
 fn drafts(task: &Task) -> Vec<EdgeDraft> {
-    let drafts = task.wanted.iter().map(|it| EdgeDraft {
+    let drafts = task.wanted.iter().map(|edge| EdgeDraft {
         src: task.node,
-        rel: it.relation.clone(),
-        dst: it.to,
-        weight: Relation::of_key(&it.relation).weight(),
-        props: props(it),
+        rel: edge.relation.clone(),
+        dst: edge.to,
+        weight: Relation::of_key(&edge.relation).weight(),
+        props: props(edge),
     });
     drafts.collect()
 }

@@ -5,6 +5,7 @@
 //! `insight` answer from it. The meaning of files is decided in the `graph` crate, which knows no
 //! store.
 
+mod by_node;
 mod cards;
 mod documents;
 mod folder;

@@ -76,20 +76,20 @@ impl Kg {
             .iter()
             .map(|it| tree.path_of(&it.name))
             .collect();
-        let tasks = found.files.into_iter().map(|it| {
-            let path = tree.path_of(&it.name);
+        let tasks = found.files.into_iter().map(|file| {
+            let path = tree.path_of(&file.name);
             Task {
                 tree,
                 before: cards.get(&path),
                 path,
-                name: it.name,
-                stamp: it.stamp,
+                name: file.name,
+                stamp: file.stamp,
             }
         });
         let is_other = |it: &Task<'_>| !it.before.is_some_and(|card| card.is_surely_of(it.stamp));
         let tasks: Vec<Task<'_>> = tasks.filter(is_other).collect();
         let gone = cards.iter().filter(|it| !there.contains(it.0));
-        let gone: Vec<(String, &Card)> = gone.map(|it| (it.0.clone(), it.1)).collect();
+        let gone: Vec<(String, &Card)> = gone.map(|entry| (entry.0.clone(), entry.1)).collect();
         if !tasks.is_empty() || !gone.is_empty() {
             let looked = look_into(&tasks, false, caller)?;
             let mut run = Run::new(self, caller, &Scope::vault().project, cards.clone());
@@ -170,7 +170,7 @@ fn names_of(
         let notes = library.docs.iter().map(super::path_in_vault);
         let gone = notes.filter(|it| {
             let last = it.strip_prefix(&prefix);
-            last.is_some_and(|it| !there.contains(it) && !it.contains('/'))
+            last.is_some_and(|name| !there.contains(name) && !name.contains('/'))
         });
         names.extend(gone.map(ToOwned::to_owned));
     }

@@ -6,7 +6,7 @@ use super::library::{GRAPHS, GraphFacts, Library};
 use crate::Kg;
 use kenning_core::Result;
 use kenning_graph::{DocType, Status};
-use kenning_kernel::{Caller, Kept, Scope};
+use kenning_kernel::{Caller, RowCodec, Scope};
 use kenning_text::round::{Ties, rounded};
 
 /// A card older than this is stale: its file was not checked for an hour.
@@ -29,7 +29,7 @@ pub struct Connected {
 /// Statistics of the graph.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GraphStats {
-    /// Documents.
+    /// The number of documents.
     pub nodes: usize,
     /// Links between them.
     pub edges: usize,
@@ -121,7 +121,7 @@ impl Kg {
             let entries = library.docs.iter();
             let mut size_bytes = 0;
             for it in entries.clone() {
-                size_bytes += it.path.len() + Kept::to_bytes(&it.card)?.len();
+                size_bytes += it.path.len() + RowCodec::to_bytes(&it.card)?.len();
             }
             let stale = entries
                 .filter(|it| it.card.cached_ms + STALE_MS < now_ms)
@@ -152,17 +152,17 @@ fn stats(library: &Library, facts: Option<&GraphFacts>) -> GraphStats {
         |wanted: &dyn Fn(&super::library::Doc) -> bool| docs.iter().filter(|it| wanted(it)).count();
     let by_type = DocType::ALL
         .iter()
-        .map(|&it| (it.as_str(), count(&|doc| doc.card.doc_type == it)));
+        .map(|&kind| (kind.as_str(), count(&|doc| doc.card.doc_type == kind)));
     let by_status = Status::ALL
         .iter()
-        .map(|&it| (it.as_str(), count(&|doc| doc.card.status == it)));
+        .map(|&status| (status.as_str(), count(&|doc| doc.card.status == status)));
     let mut connected: Vec<Connected> = docs
         .iter()
         .filter(|it| !it.is_orphan())
-        .map(|it| Connected {
-            id: it.id.clone(),
-            title: it.card.title.clone(),
-            connections: it.out.len() + it.into.len(),
+        .map(|doc| Connected {
+            id: doc.id.clone(),
+            title: doc.card.title.clone(),
+            connections: doc.out.len() + doc.into.len(),
         })
         .collect();
     connected.sort_by(|a, b| b.connections.cmp(&a.connections).then(a.id.cmp(&b.id)));

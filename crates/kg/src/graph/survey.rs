@@ -127,7 +127,8 @@ pub(super) fn survey<'a>(
             let path = tree.path_of(&name);
             let known = before.number_of(&path).map(|at| &before.doc(at).card);
             seen.insert(path.clone());
-            if !force && known.is_some_and(|it| it.is_surely_of(stamp) && !is_inner_root(tree, it))
+            if !force
+                && known.is_some_and(|card| card.is_surely_of(stamp) && !is_inner_root(tree, card))
             {
                 survey.n_same += 1;
                 continue;
@@ -143,10 +144,10 @@ pub(super) fn survey<'a>(
         let gone = before
             .docs
             .iter()
-            .filter(|it| tree.owns(&it.path, &it.card) && !seen.contains(&it.path));
+            .filter(|doc| tree.owns(&doc.path, &doc.card) && !seen.contains(&doc.path));
         survey
             .removed
-            .extend(gone.map(|it| (it.path.clone(), &it.card)));
+            .extend(gone.map(|doc| (doc.path.clone(), &doc.card)));
     }
     Ok(survey)
 }
@@ -213,8 +214,8 @@ pub(super) fn look<'a>(task: &'a Task<'a>, force: bool, room: &AtomicI64) -> Loo
     };
     let content = Hash::of(text.bytes());
     if !force
-        && task.before.is_some_and(|it| {
-            it.content == content && it.is_read_as_now() && !is_inner_root(task.tree, it)
+        && task.before.is_some_and(|card| {
+            card.content == content && card.is_read_as_now() && !is_inner_root(task.tree, card)
         })
     {
         return Looked::Touched(task);

@@ -5,7 +5,7 @@ use super::{place_of, text_prop};
 use crate::Kg;
 use kenning_core::{Kind, NodeId, Result, Space};
 use kenning_kernel::roots;
-use kenning_search::{Index, collection_name};
+use kenning_search::collection_name;
 use kenning_store::{Node, ReadTx, When};
 use kenning_text::line::dotted;
 use kenning_text::round::{self, Ties};
@@ -84,8 +84,7 @@ impl Kg {
         if node.kind == Kind::Vector {
             return numbers_of(tx, node);
         }
-        let of_table = |index: &Index| index.table_vector(node.id);
-        self.kernel.searcher().with(space, tx, None, of_table)
+        self.kernel.table_vector(space, tx, node.id)
     }
 }
 

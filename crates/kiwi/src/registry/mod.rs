@@ -151,8 +151,8 @@ impl RegistryPackage {
         let fits = |it: &Place| it.id == id && it.category == category;
         let is_directory = |it: &Place| matches!(it.layout, Layout::Directory(_));
         let place = single
-            .filter(|it| fits(it) && !is_directory(it))
-            .or_else(|| directory.filter(|it| fits(it) && is_directory(it)));
+            .filter(|candidate| fits(candidate) && !is_directory(candidate))
+            .or_else(|| directory.filter(|candidate| fits(candidate) && is_directory(candidate)));
         place.ok_or_else(|| {
             let extensions = TOOL_EXTENSIONS.join(", ");
             Error::invalid(format!("`main`: `{}` does not describe `{id}`", self.main)).hint(format!(
@@ -211,7 +211,7 @@ impl Kiwi {
             .into());
         }
         let version = semver::Version::parse(&pushed.version);
-        if version.is_ok_and(|it| (it.major, it.minor, it.patch) == (0, 0, 0)) {
+        if version.is_ok_and(|version| (version.major, version.minor, version.patch) == (0, 0, 0)) {
             return Err(Error::invalid("`version`: `0.0.0` cannot be published")
                 .hint("write a version from 0.0.1 on into the file and sign it again")
                 .into());

@@ -6,7 +6,7 @@ use crate::package::{ItemFile, Package};
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, Result};
 use kenning_items::ItemType;
-use kenning_kernel::{Bucket, Kept, Raw, timestamp};
+use kenning_kernel::{Bucket, Raw, RowCodec, timestamp};
 use kenning_store::{ReadTx, When};
 use kenning_text::hex;
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ pub(super) struct Row {
     pub(super) package: Map<String, Value>,
 }
 
-impl Kept for Row {
+impl RowCodec for Row {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         self.package.to_bytes()
     }

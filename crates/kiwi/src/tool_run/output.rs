@@ -57,7 +57,7 @@ impl Kiwi {
             .list("")?
             .into_iter()
             .map(|it| it.name)
-            .filter(|it| it.ends_with(".json") && *it != name)
+            .filter(|file| file.ends_with(".json") && *file != name)
             .collect();
         others.sort_unstable();
         let n_old = (others.len() + 1).saturating_sub(KEPT);

@@ -175,15 +175,15 @@ impl Kiwi {
         let ceiling = policy.ceiling.grants()?;
         let lists = |grants: &Grants| -> Result<Patterns> {
             Ok((
-                looking.meant(grants.reads())?,
-                looking.meant(grants.writes())?,
+                looking.expand_folders(grants.reads())?,
+                looking.expand_folders(grants.writes())?,
             ))
         };
         let allowed = lists(&ceiling)?;
         let granted = run.map(|it| lists(&it.grants)).transpose()?;
         let asked = (
-            looking.meant(asks.read.clone())?,
-            looking.meant(asks.write.clone())?,
+            looking.expand_folders(asks.read.clone())?,
+            looking.expand_folders(asks.write.clone())?,
         );
         // Everything but files has to be granted by name, and is requested as a whole.
         let others = Asks {

@@ -72,7 +72,7 @@ impl Places {
 
 impl Looking<'_> {
     /// A path of a folder in the project means everything in it.
-    pub(super) fn meant(&self, globs: Vec<Glob>) -> Result<Vec<Glob>> {
+    pub(super) fn expand_folders(&self, globs: Vec<Glob>) -> Result<Vec<Glob>> {
         let meant = globs.into_iter().map(|glob| {
             let is_folder = match (glob.is_path(), glob.is_absolute(), self.project) {
                 (false, ..) | (true, false, None) => false,
@@ -232,7 +232,7 @@ fn glob_of(path: &str) -> Option<Glob> {
 /// The file or folder to which the kernel can restrict a program.
 fn held<'a>(common: &'a Common, verb: &str) -> Result<&'a Glob> {
     let glob = common.single();
-    let glob = glob.filter(|it| it.is_path() || it.folder().is_some());
+    let glob = glob.filter(|glob| glob.is_path() || glob.folder().is_some());
     glob.ok_or_else(|| {
         let base = common.base();
         let folder = match base.as_str() {

@@ -161,7 +161,7 @@ fn bound_inputs(
     let is_python = matches!(ready.text("command"), Some("python" | "python3"));
     let args = ready.config.get("args").and_then(Value::as_array);
     let mut args = args.into_iter().flatten().filter_map(Value::as_str);
-    let is_plain = args.all(|it| it.starts_with('-') && !matches!(it, "-c" | "-m"));
+    let is_plain = args.all(|arg| arg.starts_with('-') && !matches!(arg, "-c" | "-m"));
     let source = ready.plan.package.file(script).unwrap_or_default();
     let source = String::from_utf8_lossy(source);
     if !is_python || !is_plain || !source.lines().any(takes_arguments) {

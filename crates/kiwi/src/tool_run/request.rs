@@ -37,7 +37,7 @@ impl Kiwi {
         let response = loop {
             n_tried += 1;
             let left = until.saturating_duration_since(Instant::now());
-            let answer = gate(ready, left).fetch(request.clone());
+            let answer = egress(ready, left).fetch(request.clone());
             let again = match &answer {
                 Ok(it) => it.status == 429 || it.status >= 500,
                 Err(error) => matches!(error.code, Code::Unavailable | Code::Timeout),
@@ -70,7 +70,7 @@ pub(super) fn require_reachable(ready: &Ready<'_>, url: &str) -> Result<()> {
 }
 
 /// An egress client that reaches local networks only where the operator named them.
-pub(super) fn gate(ready: &Ready<'_>, timeout: Duration) -> Egress {
+pub(super) fn egress(ready: &Ready<'_>, timeout: Duration) -> Egress {
     let named = ready.permitted.net.1.iter().filter(|it| !it.contains('*'));
     Egress::new(Policy {
         grants: named.filter_map(|it| Grant::parse(it).ok()).collect(),
@@ -198,7 +198,9 @@ fn filled(value: &Value, inputs: &Map<String, Value>) -> Value {
         }
         Value::Array(items) => items.iter().map(|it| filled(it, inputs)).collect(),
         Value::Object(fields) => {
-            let filled = fields.iter().map(|it| (it.0.clone(), filled(it.1, inputs)));
+            let filled = fields
+                .iter()
+                .map(|field| (field.0.clone(), filled(field.1, inputs)));
             Value::Object(filled.collect())
         }
         other => other.clone(),

@@ -60,7 +60,7 @@ impl Kiwi {
         let mut files = vec![entry.to_owned()];
         if language == "python3" {
             let others = package.files.iter().map(|it| &it.0);
-            let others = others.filter(|it| it.ends_with(".py") && *it != entry);
+            let others = others.filter(|other| other.ends_with(".py") && *other != entry);
             files.extend(others.take(FILES_MAX).cloned());
         }
         if package.file(entry).is_none() {
@@ -113,10 +113,10 @@ impl Kiwi {
             "bash" => &["-n", "--"],
             _ => &["--check", "--"],
         };
-        let names = files.iter().map(|it| match language {
-            "python3" => it.into(),
+        let names = files.iter().map(|file| match language {
+            "python3" => file.into(),
             // A path cannot be taken for an option.
-            _ => OsString::from(code.join(it)),
+            _ => OsString::from(code.join(file)),
         });
         spec.args = before.iter().map(OsString::from).chain(names).collect();
         spec.env = vec![

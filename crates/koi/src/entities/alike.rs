@@ -50,7 +50,7 @@ impl Settling<'_> {
                 (false, true) => &it.subject,
                 _ => continue,
             };
-            around.extend(self.meant(other)?.map(|it| it.0));
+            around.extend(self.resolve_name(other)?.map(|it| it.0));
         }
         let Some(node) = by_uri(self.tx, uri)? else {
             return Ok(false);

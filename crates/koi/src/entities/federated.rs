@@ -102,7 +102,7 @@ pub(crate) fn put_federated(
     if text.is_some() {
         let rid = settled.rid.clone();
         let (document, _) = put_stated(tx, &rid, KOI_NET, text)?;
-        settled.is_of(document);
+        settled.set_document(document);
     }
     put_said(tx, &settled)?;
     Ok(settled.things.into_iter().map(|it| it.uri).collect())

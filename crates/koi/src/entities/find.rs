@@ -91,7 +91,7 @@ pub struct FoundEntities {
 /// What to look for in texts.
 #[derive(Clone, Debug, Default)]
 pub struct KnowledgeQuery {
-    /// In any words.
+    /// The search text, free form.
     pub text: String,
     /// Only what is from there: `vault`, `github`, `email`, `web`, `project`, `memory` …
     pub source: Option<String>,

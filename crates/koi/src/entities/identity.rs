@@ -149,7 +149,7 @@ impl Koi {
         if kind(&from) != kind(&into) {
             let (a, b) = (kind(&from), kind(&into));
             return Err(Error::invalid(format!(
-                "`{}` is of type {a} and `{}` of type {b}",
+                "cannot merge: `{}` is a {a}, `{}` a {b}",
                 from.title, into.title
             ))
             .hint("only entities of one type can be one: mend the type in its note first"));

@@ -219,7 +219,9 @@ impl Reading<'_> {
         let Some((known, direction)) = predicate(&said) else {
             return Ok(Err(format!("{shown}: no such predicate")));
         };
-        let (Some(subject), Some(object)) = (self.meant(&subject)?, self.meant(&object)?) else {
+        let (Some(subject), Some(object)) =
+            (self.resolve_name(&subject)?, self.resolve_name(&object)?)
+        else {
             return Ok(Err(format!("{shown}: one of its ends is unknown")));
         };
         let (mut from, mut to) = (subject, object);
@@ -272,7 +274,7 @@ impl Reading<'_> {
     }
 
     /// The URI and type of an end, from this import or from the graph.
-    fn meant(&self, name: &str) -> Result<Option<(String, String)>> {
+    fn resolve_name(&self, name: &str) -> Result<Option<(String, String)>> {
         let by_name = self.by_name.get(&normalized(name)).map(String::as_str);
         for uri in [Some(name), by_name].into_iter().flatten() {
             if let Some(thing) = self.things.get(uri) {

@@ -19,7 +19,7 @@ use kenning_audit::Tx;
 use kenning_core::{Error, Hash, NodeId, Result, Space};
 use kenning_entities::ontology::Ontology;
 use kenning_kernel::follow::{Follow, Stale, ancestors};
-use kenning_kernel::{Bucket, Caller, Kept, Text};
+use kenning_kernel::{Bucket, Caller, RowCodec, Text};
 use kenning_kg::Library;
 pub(super) use kenning_kg::path_in_vault as path_of;
 use kenning_search::Recent;
@@ -105,7 +105,7 @@ impl State {
     }
 }
 
-impl Kept for State {
+impl RowCodec for State {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         Ok(format!("{} {}", self.n, self.of).into_bytes())
     }
@@ -168,7 +168,7 @@ impl Koi {
                 return Ok(());
             }
         }
-        Err(Error::unavailable("the vault is changing all the time").hint("call again"))
+        Err(Error::unavailable("the vault keeps changing").hint("try again"))
     }
 
     /// Reads the notes that changed.

@@ -17,7 +17,7 @@ use kenning_audit::{Draft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, NodeId, Result};
 use kenning_entities::names::{normalized, vault_path};
 use kenning_kernel::edges::{self, Written};
-use kenning_kernel::{Bucket, Caller, Kept, NOTE_BYTES_MAX, Raw};
+use kenning_kernel::{Bucket, Caller, NOTE_BYTES_MAX, Raw, RowCodec};
 use kenning_search::passages;
 use kenning_store::{Node, ReadTx, When};
 use serde::{Deserialize, Serialize};
@@ -258,14 +258,14 @@ impl Settled {
     }
 
     /// Names the document that mentions the entities.
-    pub(crate) fn is_of(&mut self, document: NodeId) {
+    pub(crate) fn set_document(&mut self, document: NodeId) {
         self.document = Some(document.to_string());
     }
 }
 
 /// Stores a statement, in place of the earlier one of the same source.
 pub(crate) fn put_said(tx: &mut Tx<'_>, settled: &Settled) -> Result<()> {
-    let bytes = Kept::to_bytes(settled)?;
+    let bytes = RowCodec::to_bytes(settled)?;
     let (key, hash) = (settled.key(), Hash::of(&bytes).to_string());
     SAID_BYTES.set(tx, &key, &Raw(bytes))?;
     tx.record(proof::KEPT, json!({ "key": key, "hash": hash }))?;
@@ -425,7 +425,7 @@ impl Koi {
         });
         let is_text_kept = self.kernel.log().write_long(space, move |tx| {
             let (document, is_text_kept) = put_stated(tx, &rid, &settled.source, content)?;
-            settled.is_of(document);
+            settled.set_document(document);
             // Several calls may tell of one document, each a part.
             if let Some(before) = SAID.get_readable(&**tx, &document_key(&rid))? {
                 settled.add(before);

@@ -392,7 +392,7 @@ impl Settling<'_> {
         };
         let mut ends = Vec::new();
         for (end, name) in [("subject", &it.subject), ("object", &it.object)] {
-            let Some(found) = self.meant(name)? else {
+            let Some(found) = self.resolve_name(name)? else {
                 return Ok(Some(format!(
                     "the {end} \"{name}\" is neither among `entities` nor known"
                 )));
@@ -433,7 +433,7 @@ impl Settling<'_> {
     }
 
     /// Whom a name means: one of this statement's, else one that is known.
-    pub(super) fn meant(&self, name: &str) -> Result<Option<(String, String)>> {
+    pub(super) fn resolve_name(&self, name: &str) -> Result<Option<(String, String)>> {
         for key in [normalized(name), alias_key(name)] {
             if let Some(found) = self.by_name.get(&key) {
                 return Ok(Some(found.clone()));

@@ -55,7 +55,7 @@ pub struct EntityView {
 /// How many entities there are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EntityStats {
-    /// All.
+    /// The number of all.
     pub total: usize,
     /// By type.
     pub by_type: BTreeMap<String, usize>,
@@ -79,7 +79,7 @@ pub struct PendingRelationship {
 /// How many relationships there are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelationshipStats {
-    /// All.
+    /// The number of all.
     pub total: usize,
     /// By predicate.
     pub by_predicate: BTreeMap<String, usize>,

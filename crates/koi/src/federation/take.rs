@@ -65,11 +65,10 @@ fn take(tx: &mut Tx<'_>, own: &Own, arrived: &Arrived) -> Result<Taken> {
         let done = match event.rid.rid_type() {
             NODE_TYPE => take_node(tx, own, &arrived.peer, event),
             EDGE_TYPE => take_edge_event(tx, own, &arrived.peer, event),
-            _ => take_knowledge(tx, &arrived.peer, event).map(|is_taken| {
-                if is_taken {
+            _ => take_knowledge(tx, &arrived.peer, event).inspect(|is_taken| {
+                if *is_taken {
                     knowledge.push(event.to_json().to_text());
                 }
-                is_taken
             }),
         };
         match done {

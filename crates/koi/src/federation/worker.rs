@@ -45,7 +45,7 @@ impl FederationWorker {
         }));
         let koi = Arc::clone(koi);
         Self(Worker::start("federation", signal, move |signal| {
-            run(&koi, signal)
+            run(&koi, signal);
         }))
     }
 
@@ -135,7 +135,7 @@ impl Koi {
             .kernel
             .log()
             .read(&space, |tx| PEERS.list_readable(tx))?;
-        let is_sweep = self.federation.count_turn() % SWEEP_TURNS == 0;
+        let is_sweep = self.federation.count_turn().is_multiple_of(SWEEP_TURNS);
         for (rid, peer) in peers {
             if !peer.is_active() || peer.base_url.is_none() {
                 continue;

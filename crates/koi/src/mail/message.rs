@@ -13,25 +13,28 @@ const NO_SUBJECT: &str = "(no subject)";
 
 /// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Message {
+pub struct Message {
     /// As its sender named it, or by its content.
-    pub(super) id: String,
+    pub id: String,
     /// The first message of its conversation, by its id; itself, if it is not a reply.
-    pub(super) conversation: String,
-    pub(super) subject: String,
-    pub(super) from: String,
-    pub(super) to: String,
+    pub conversation: String,
+    /// Never empty.
+    pub subject: String,
+    /// Who wrote it, on one line.
+    pub from: String,
+    /// To whom, on one line.
+    pub to: String,
     /// In RFC 3339; nothing if it has none.
-    pub(super) date: Option<String>,
+    pub date: Option<String>,
     /// The text part, otherwise the text of its HTML part.
-    pub(super) body: String,
+    pub body: String,
     /// The hash of everything above.
-    pub(super) hash: String,
+    pub hash: String,
 }
 
 impl Message {
     /// Reads a message, however broken it is; `None` if nothing can be read.
-    pub(super) fn read(raw: &[u8]) -> Option<Self> {
+    pub fn read(raw: &[u8]) -> Option<Self> {
         let parsed = MessageParser::default().parse(raw)?;
         if parsed.headers().is_empty() {
             return None;

@@ -19,6 +19,7 @@ use kenning_store::When;
 use kenning_vault::{Dir, Stamp};
 use mailbox::{Mailbox, Mbox};
 use message::Message;
+pub use message::Message as MailMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};

@@ -2,11 +2,11 @@
 
 use super::scan::Scanner;
 use super::{ScanProgress, Scanned};
-use kenning_core::{Code, Error, Result, Space};
+use kenning_core::{Code, Result, Space};
+use kenning_kernel::worker::Worker;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A scan that goes on, or that is over.
@@ -83,7 +83,7 @@ impl Drop for Ending {
 #[derive(Default)]
 pub(super) struct Jobs {
     running: Mutex<BTreeMap<(Space, u64), Arc<Job>>>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    workers: Mutex<Vec<Worker>>,
     pub(super) turn: Arc<Mutex<()>>,
 }
 
@@ -94,34 +94,32 @@ impl Jobs {
         space: &Space,
         id: u64,
         scanner: impl FnOnce(Arc<Job>) -> Scanner,
-    ) -> Result<(Arc<Job>, bool)> {
+    ) -> (Arc<Job>, bool) {
         let key = (space.clone(), id);
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(job) = running.get(&key)
             && job.outcome().is_none()
             && !job.cancelled.load(Ordering::Relaxed)
         {
-            return Ok((Arc::clone(job), false));
+            return (Arc::clone(job), false);
         }
         let job = Arc::new(Job::default());
         let scanner = scanner(Arc::clone(&job));
         let ending = Ending(Arc::clone(&job));
-        let thread = std::thread::Builder::new()
-            .name("scan".to_owned())
-            .spawn(move || {
-                let outcome = scanner.run();
-                ending.0.end(outcome.map_err(|error| Failure {
-                    code: error.code,
-                    message: error.message,
-                    hint: error.hint,
-                }));
-            })
-            .map_err(|cause| Error::unavailable("no thread for the scan").because(cause))?;
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.retain(|it| !it.is_finished());
-        threads.push(thread);
+        // Without a thread for it the scan ends at once, and says that it broke off.
+        let worker = Worker::start("scan", Arc::default(), move |_| {
+            let outcome = scanner.run();
+            ending.0.end(outcome.map_err(|error| Failure {
+                code: error.code,
+                message: error.message,
+                hint: error.hint,
+            }));
+        });
+        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        workers.retain(Worker::is_running);
+        workers.push(worker);
         running.insert(key, Arc::clone(&job));
-        Ok((job, true))
+        (job, true)
     }
 
     /// The scan of a repository, if one goes on in this process.
@@ -146,13 +144,9 @@ impl Jobs {
 impl Drop for Jobs {
     fn drop(&mut self) {
         self.cancel();
-        let threads = self
-            .threads
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        for thread in std::mem::take(threads) {
-            // A scan that panicked has said so itself.
-            drop(thread.join());
+        let workers = self.workers.get_mut();
+        for worker in workers.unwrap_or_else(PoisonError::into_inner) {
+            worker.end();
         }
     }
 }

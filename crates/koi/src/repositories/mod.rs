@@ -284,7 +284,7 @@ impl Koi {
         }
         let mut jobs = Vec::new();
         for repository in &all {
-            jobs.push(self.start_scan(space, repository.id, true)?);
+            jobs.push(self.start_scan(space, repository.id, true));
         }
         // An answer takes a moment too.
         let latest = caller.deadline.checked_sub(Duration::from_secs(1));
@@ -302,7 +302,7 @@ impl Koi {
     }
 
     /// Starts a scan, or joins the one that is running. What nobody asked for is bounded.
-    fn start_scan(&self, space: &Space, id: u64, is_asked: bool) -> Result<(Arc<Job>, bool)> {
+    fn start_scan(&self, space: &Space, id: u64, is_asked: bool) -> (Arc<Job>, bool) {
         let jobs = &self.repositories.jobs;
         jobs.start(space, id, |job| {
             let mut holder = [0; 16];
@@ -338,7 +338,7 @@ impl Koi {
                 };
                 let due_ms = repository.tried_ms.map(|it| it.saturating_add(pause_ms));
                 if due_ms.is_none_or(|it| it <= now_ms) {
-                    let (job, _) = self.start_scan(&space, repository.id, false)?;
+                    let (job, _) = self.start_scan(&space, repository.id, false);
                     // One after the other: nobody waits for them.
                     while !job.wait(Duration::from_millis(200)) {}
                     if let Some(Err(failure)) = job.outcome() {
@@ -412,13 +412,10 @@ impl Koi {
             let lacking = match model.as_ref() {
                 // The built-in table has a vector for every passage.
                 None => 0,
-                Some(model) => self
-                    .kernel
-                    .searcher()
-                    .with(space, tx, Some(model), |index| {
-                        let lacking = index.lacking(usize::MAX);
-                        lacking.iter().filter(|it| nodes.contains(&it.0)).count() as u64
-                    })?,
+                Some(model) => {
+                    let is_counted = |node| nodes.contains(&node);
+                    self.kernel.n_lacking(space, tx, model, is_counted)?
+                }
             };
             status.n_embedded = status.n_passages.saturating_sub(lacking);
             Ok(status)

@@ -164,7 +164,7 @@ impl Koi {
         let space = self.kernel.project().space().clone();
         let caller = Caller::new(Principal::owner(space.clone()));
         let registered = self.register_project(&caller, &root)?;
-        let (job, _) = self.start_scan(&space, registered.repo_id, false)?;
+        let (job, _) = self.start_scan(&space, registered.repo_id, false);
         while !job.wait(Duration::from_millis(200)) {}
         match job.outcome() {
             Some(Err(failure)) => {

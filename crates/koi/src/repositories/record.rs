@@ -2,7 +2,7 @@
 
 use kenning_audit::Tx;
 use kenning_core::{NodeId, Result};
-use kenning_kernel::{Bucket, Kept, Lease};
+use kenning_kernel::{Bucket, Lease, RowCodec};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -121,13 +121,13 @@ pub(super) fn named(tx: &dyn ReadTx, name: &str) -> Result<Option<Repository>> {
     Ok(only.filter(|_| all.is_empty()))
 }
 
-/// All of them, in the order of their ids.
+/// All repositories, in the order of their ids.
 pub(super) fn all(tx: &dyn ReadTx) -> Result<Vec<Repository>> {
     let rows = REPOSITORIES.list(tx)?.into_iter();
     Ok(rows.map(|it| it.1).collect())
 }
 
-/// One of them.
+/// The repository with this id.
 pub(super) fn one(tx: &dyn ReadTx, id: u64) -> Result<Option<Repository>> {
     REPOSITORIES.get(tx, &key(id))
 }
@@ -153,7 +153,7 @@ pub(super) struct Known {
     pub(super) document: Option<(NodeId, u64)>,
 }
 
-impl Kept for Known {
+impl RowCodec for Known {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let object = &self.object;
         let row = match &self.document {

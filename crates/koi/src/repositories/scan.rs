@@ -395,10 +395,10 @@ fn within_bounds(documents: &[Blob]) -> Result<()> {
         return Ok(());
     }
     Err(Error::too_large(format!(
-        "it has {} files of {bytes} bytes, which are not scanned without being asked",
+        "{} files of {bytes} bytes are too large for automatic scanning",
         documents.len()
     ))
-    .hint("call `github_scan` with `action: scan`"))
+    .hint("run `github_scan` with `action: scan`"))
 }
 
 pub(super) fn bounds(wall: Duration, output_bytes: u64) -> Bounds {

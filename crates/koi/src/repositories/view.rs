@@ -34,7 +34,7 @@ pub struct Scanned {
 pub struct Skipped {
     /// Its path in the repository.
     pub path: String,
-    /// Why.
+    /// Why it was not read.
     pub reason: String,
 }
 

@@ -21,7 +21,7 @@ const HOST_CHARS_MAX: usize = 120;
 
 /// The address as it is kept: without blanks around it, `https` where nothing is said, and without the place
 /// in the page, which no server hears of.
-pub(super) fn written(text: &str) -> WebResult<String> {
+pub(super) fn normalize_url(text: &str) -> WebResult<String> {
     let text = text.split('#').next().unwrap_or(text).trim();
     if text.is_empty() {
         return Err(no_host());
@@ -48,8 +48,8 @@ fn scheme(text: &str) -> Option<&str> {
 }
 
 /// Checks a URL with `egress`.
-pub(super) fn judge(gate: &Egress, url: &str) -> WebResult<Checked> {
-    gate.judge(url).map_err(|stopped| refusal(url, *stopped))
+pub(super) fn judge(egress: &Egress, url: &str) -> WebResult<Checked> {
+    egress.judge(url).map_err(|stopped| refusal(url, *stopped))
 }
 
 fn refusal(url: &str, stopped: Stopped) -> Box<WebFault> {
@@ -143,11 +143,11 @@ mod tests {
     }
 
     fn check(text: &str, expected: &str) {
-        let gate = Egress::new(Policy {
+        let egress = Egress::new(Policy {
             resolver: Arc::new(Table),
             ..Policy::default()
         });
-        let judged = written(text).and_then(|url| judge(&gate, &url));
+        let judged = normalize_url(text).and_then(|url| judge(&egress, &url));
         let said = judged.map_or_else(|it| it.error.message, |it| it.url().to_owned());
         assert_eq!(said, expected, "{text}");
     }
@@ -159,7 +159,7 @@ mod tests {
             " HTTP://public.example.com/a#part ",
             "http://public.example.com/a#",
         ] {
-            let kept = written(text).unwrap();
+            let kept = normalize_url(text).unwrap();
             assert_eq!(kept, "http://public.example.com/a", "{text}");
         }
     }
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn who_is_refused_a_private_address_is_told_how_it_is_permitted() {
-        let gate = Egress::new(Policy {
+        let egress = Egress::new(Policy {
             resolver: Arc::new(Table),
             ..Policy::default()
         });
@@ -236,7 +236,7 @@ mod tests {
             ("http://gone.example.com/", false),
             ("http://public.example.com:22/", false),
         ] {
-            let fault = judge(&gate, url).unwrap_err();
+            let fault = judge(&egress, url).unwrap_err();
             let hint = fault.error.hint.unwrap_or_default();
             assert_eq!(hint.contains(ALLOW), is_told, "{url}: {hint}");
         }
@@ -249,9 +249,9 @@ mod tests {
             "http://10.0.0.1/hunter2?k=hunter2#hunter2",
             "http://h\u{1b}[31m`x/hunter2",
         ] {
-            let gate = Egress::new(Policy::default());
-            let fault = written(text)
-                .and_then(|url| judge(&gate, &url))
+            let egress = Egress::new(Policy::default());
+            let fault = normalize_url(text)
+                .and_then(|url| judge(&egress, &url))
                 .unwrap_err();
             let said = format!("{} {:?}", fault.error.message, fault.error.hint);
             assert!(

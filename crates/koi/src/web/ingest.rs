@@ -124,7 +124,7 @@ impl Koi {
     /// Ingests a previewed page into the graph.
     pub fn ingest_page(&self, caller: &Caller, request: &IngestRequest) -> WebResult<Ingestion> {
         self.kernel.may_write(caller)?;
-        let url = address::written(&request.url)?;
+        let url = address::normalize_url(&request.url)?;
         let folder = folder(request.vault_folder.as_deref())?;
         for (name, n, max) in [
             ("entities", request.entities.len(), PARTS_MAX),
@@ -155,7 +155,7 @@ impl Koi {
             Status::Pending | Status::Evaluated => {}
         }
         self.follow_entities(caller)?;
-        let said = said(&page, request);
+        let said = statement_of(&page, request);
         let (settled, outcome, ontology) = self.read_naming(space, |tx, meanings| {
             let (settled, outcome) = self.settle_statement(space, tx, meanings, &said)?;
             Ok((settled, outcome, self.ontology(space, tx)?))
@@ -378,7 +378,7 @@ impl Taking {
         page.status = Status::Ingested;
         page.note = self.notes.first().map(|it| it.file.name.clone());
         let node = put_document(tx, page, &self.text, &self.passages)?;
-        self.settled.is_of(node);
+        self.settled.set_document(node);
         put_said(tx, &self.settled)?;
         pages::put_page(tx, page)?;
         let notes: Vec<&str> = self.notes.iter().map(|it| it.file.name.as_str()).collect();
@@ -398,6 +398,37 @@ impl Taking {
 /// The passages of a page's document.
 pub(super) fn passages_of(page: &StoredPage, text: &StoredText) -> Passages {
     passages(page.shown_title(), &text.text).into()
+}
+
+/// The passages of a page's document, cut before the transaction that stores them.
+pub(super) struct CutText {
+    title: String,
+    text: String,
+    passages: Passages,
+}
+
+impl CutText {
+    /// The passages of a page as it is expected to be.
+    pub(super) fn of(page: &StoredPage, text: &StoredText) -> Self {
+        Self {
+            title: page.shown_title().to_owned(),
+            text: text.text.clone(),
+            passages: passages_of(page, text),
+        }
+    }
+
+    /// The passages of a page as it is. They are cut again only if somebody changed it meanwhile.
+    pub(super) fn passages_for(
+        cut: Option<Self>,
+        page: &StoredPage,
+        text: &StoredText,
+    ) -> Passages {
+        let is_same = |it: &Self| it.title == page.shown_title() && it.text == text.text;
+        match cut.filter(is_same) {
+            Some(cut) => cut.passages,
+            None => passages_of(page, text),
+        }
+    }
 }
 
 /// Puts the document of a page, with its passages.
@@ -441,7 +472,7 @@ pub(super) fn put_document(
     Ok(node.id)
 }
 
-pub(super) fn said(page: &StoredPage, request: &IngestRequest) -> Said {
+pub(super) fn statement_of(page: &StoredPage, request: &IngestRequest) -> Said {
     let entities = request.entities.iter().map(|it| {
         let context = it.context.as_deref().unwrap_or_default();
         StatedEntity {

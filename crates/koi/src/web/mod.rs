@@ -75,7 +75,7 @@ impl WebOptions {
 pub(crate) struct Web {
     options: WebOptions,
     settings: OnceLock<WebSettings>,
-    gate: OnceLock<Egress>,
+    egress: OnceLock<Egress>,
     /// The names to look for in pages, as the graph was when they were read.
     matcher: Mutex<Option<Arc<Matcher>>>,
     /// How many threads of this process look at monitored pages.
@@ -87,7 +87,7 @@ impl Web {
         Self {
             options,
             settings: OnceLock::new(),
-            gate: OnceLock::new(),
+            egress: OnceLock::new(),
             matcher: Mutex::default(),
             n_watching: AtomicUsize::new(0),
         }

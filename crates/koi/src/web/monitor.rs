@@ -5,7 +5,7 @@
 //! does not answer is left alone for longer and longer. What a changed page says takes the place of what it
 //! said before.
 
-use super::ingest::{passages_of, put_document};
+use super::ingest::{CutText, put_document};
 use super::pages::{self, Status, StoredPage, StoredText};
 use super::preview::{PreviewRequest, same_without_asking};
 use super::visit::{Validators, Visit, Visited};
@@ -14,7 +14,7 @@ use crate::Koi;
 use crate::inert::line;
 use kenning_audit::Tx;
 use kenning_core::{Error, Result, Space};
-use kenning_kernel::{Bucket, Caller, Kept, Lease, Scope, lease, timestamp, worker};
+use kenning_kernel::{Bucket, Caller, Lease, RowCodec, Scope, lease, timestamp, worker};
 use kenning_store::ReadTx;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -168,7 +168,7 @@ impl Koi {
     pub fn monitor_page(&self, caller: &Caller, url: &str, title: &str) -> WebResult<MonitorAdded> {
         caller.principal.require(Scope::Fetch)?;
         self.refuse_if_unmonitored()?;
-        let url = address::written(url)?;
+        let url = address::normalize_url(url)?;
         let title = line(title, TITLE_CHARS_MAX);
         let space = &caller.principal.space;
         let (known, is_monitored) = self.kernel.log().read(space, |tx| {
@@ -238,7 +238,7 @@ impl Koi {
     pub fn forget_monitored(&self, caller: &Caller, url: &str) -> WebResult<bool> {
         caller.principal.require(Scope::Write)?;
         self.refuse_if_unmonitored()?;
-        let url = address::written(url)?;
+        let url = address::normalize_url(url)?;
         let removed = self
             .kernel
             .log()
@@ -348,6 +348,26 @@ impl Koi {
         })
     }
 
+    /// The passages of a page that has a document, as the visit leaves it: cut here, so that no other write
+    /// waits for it.
+    fn cut_ahead(
+        &self,
+        space: &Space,
+        url: &str,
+        visit: &Visit,
+        now_ms: u64,
+    ) -> Result<Option<CutText>> {
+        let page = self
+            .kernel
+            .log()
+            .read(space, |tx| pages::page(tx, url))?
+            .filter(|it| it.status == Status::Ingested);
+        Ok(page.map(|mut page| {
+            take_over(&mut page, visit, now_ms);
+            CutText::of(&page, &StoredText::from(visit))
+        }))
+    }
+
     /// Writes down what a visit found, if the lease is still ours.
     fn settle_look(
         &self,
@@ -362,6 +382,10 @@ impl Koi {
         self.kernel.log().random().fill(&mut bytes);
         let jitter = 0.5 + f64::from(bytes[0]) / 512.0;
         let (url, holder) = (url.to_owned(), holder.to_owned());
+        let cut = match &visited {
+            Ok(Visited::Page(visit)) => self.cut_ahead(space, &url, visit, now_ms)?,
+            _ => None,
+        };
         self.kernel.log().write_long(space, move |tx| {
             let Some(mut row) = row(&**tx, &url)? else {
                 return Ok(None);
@@ -373,7 +397,7 @@ impl Koi {
             row.last_checked_ms = Some(now_ms);
             let look = match visited {
                 Ok(Visited::Same) => Look::Same,
-                Ok(Visited::Page(visit)) => adopt(tx, &url, &visit, now_ms)?,
+                Ok(Visited::Page(visit)) => adopt(tx, &url, &visit, now_ms, cut)?,
                 Err(fault) => Look::Failed(why(&fault)),
             };
             match &look {
@@ -436,7 +460,7 @@ struct Scans {
     last_ms: Option<u64>,
 }
 
-impl Kept for Scans {
+impl RowCodec for Scans {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let last_ms = self.last_ms.unwrap_or(0);
         Ok(format!("{} {last_ms}", self.n).into_bytes())
@@ -455,16 +479,27 @@ fn scans(tx: &dyn ReadTx) -> Result<Scans> {
     Ok(COUNTS.get_readable(tx, SCANS)?.unwrap_or_default())
 }
 
+/// Takes over what a visit found; a page without a title of its own keeps the one that it had.
+fn take_over(page: &mut StoredPage, visit: &Visit, now_ms: u64) {
+    let title = page.title.take();
+    page.adopt(visit, now_ms);
+    page.title = page.metadata.title.clone().or(title);
+}
+
 /// Keeps what a page says now. Its document says it too, if it has one.
-fn adopt(tx: &mut Tx<'_>, url: &str, visit: &Visit, now_ms: u64) -> Result<Look> {
+fn adopt(
+    tx: &mut Tx<'_>,
+    url: &str,
+    visit: &Visit,
+    now_ms: u64,
+    cut: Option<CutText>,
+) -> Result<Look> {
     let Some(mut page) = pages::page(&**tx, url)? else {
         return Ok(Look::Same);
     };
     let before = page.content_hash.clone();
     let (known, text) = (pages::text(&**tx, url)?, StoredText::from(visit));
-    let title = page.title.clone();
-    page.adopt(visit, now_ms);
-    page.title = page.metadata.title.clone().or(title);
+    take_over(&mut page, visit, now_ms);
     let is_changed = page.content_hash != before || known.text != text.text;
     pages::put_page(tx, &page)?;
     if !is_changed {
@@ -473,7 +508,8 @@ fn adopt(tx: &mut Tx<'_>, url: &str, visit: &Visit, now_ms: u64) -> Result<Look>
     pages::put_text(tx, url, &text)?;
     let mut document = None;
     if page.status == Status::Ingested {
-        put_document(tx, &page, &text, &passages_of(&page, &text))?;
+        let passages = CutText::passages_for(cut, &page, &text);
+        put_document(tx, &page, &text, &passages)?;
         document = Some(page.document_rid());
     }
     let data = json!({

@@ -107,7 +107,7 @@ pub struct PageEvaluation {
     pub decision: Option<String>,
     /// How relevant it is.
     pub relevance_score: Option<f64>,
-    /// Why.
+    /// The reason for that score.
     pub relevance_reasoning: Option<String>,
     /// What it is about.
     pub bioregional_tags: Vec<String>,

@@ -1,6 +1,6 @@
 //! Previews of pages.
 
-use super::ingest::{passages_of, put_document};
+use super::ingest::{CutText, put_document};
 use super::matching::MatchedEntity;
 use super::pages::{self, PageEvaluation, PageMetadata, Status, StoredPage, StoredText};
 use super::settings::WebSettings;
@@ -105,7 +105,7 @@ impl Koi {
     /// Fetches a page and shows it. Nothing of it comes into the graph.
     pub fn preview_page(&self, caller: &Caller, request: &PreviewRequest) -> WebResult<Previewed> {
         caller.principal.require(Scope::Fetch)?;
-        let url = address::written(&request.url)?;
+        let url = address::normalize_url(&request.url)?;
         let settings = self.web_settings()?;
         let space = &caller.principal.space;
         let known = self.kernel.log().read(space, |tx| pages::page(tx, &url))?;
@@ -155,9 +155,14 @@ impl Koi {
         evaluation: PageEvaluation,
     ) -> WebResult<EvaluatedPage> {
         caller.principal.require(Scope::Write)?;
-        let url = address::written(url)?;
+        let url = address::normalize_url(url)?;
         let evaluation = checked(evaluation)?;
         let (asked, kept) = (url.clone(), evaluation.clone());
+        let cut = self.kernel.log().read(&caller.principal.space, |tx| {
+            let page = pages::page(tx, &url)?.filter(|it| it.status == Status::Ingested);
+            page.map(|it| Ok((it, pages::text(tx, &url)?))).transpose()
+        })?;
+        let cut = cut.map(|(page, text)| CutText::of(&page, &text));
         let status = self.kernel.log().write_long(&caller.principal.space, move |tx| {
             let Some(mut page) = pages::page(&**tx, &asked)? else {
                 return Ok(None);
@@ -178,7 +183,8 @@ impl Koi {
             pages::put_page(tx, &page)?;
             if page.status == Status::Ingested {
                 let text = pages::text(&**tx, &asked)?;
-                put_document(tx, &page, &text, &passages_of(&page, &text))?;
+                let passages = CutText::passages_for(cut, &page, &text);
+                put_document(tx, &page, &text, &passages)?;
             }
             tx.record("WebPageEvaluated", data)?;
             Ok(Some(page.status))

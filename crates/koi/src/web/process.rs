@@ -119,7 +119,7 @@ impl Koi {
                  or by KENNING_MODEL_ENDPOINT and KENNING_MODEL_NAME",
             ));
         }
-        let url = address::written(&request.url)?;
+        let url = address::normalize_url(&request.url)?;
         let space = &caller.principal.space;
         let known = self.kernel.log().read(space, |tx| {
             let page = pages::page(tx, &url)?;

@@ -4,7 +4,7 @@
 //! page may have said, so without a model what was stated stays as far as the page still names it, and what
 //! rules find is added.
 
-use super::ingest::said;
+use super::ingest::statement_of;
 use super::pages::{self, Status};
 use super::process::{Material, NO_MODEL, all_of};
 use crate::Koi;
@@ -44,14 +44,14 @@ impl Koi {
             Err(error) => (NO_MODEL.to_owned(), of.by_rules(), Some(error.message)),
         };
         let request = all_of(url, &found.entities, &found.relationships);
-        let said = said(&page, &request);
+        let said = statement_of(&page, &request);
         let (mut settled, _) = self.read_naming(space, |tx, meanings| {
             self.settle_statement(space, tx, meanings, &said)
         })?;
         self.kernel.log().write_long(space, move |tx| {
             let rid = page.document_rid();
             if let Some(node) = tx.node_by_key("", Kind::Page, &rid, When::Now)? {
-                settled.is_of(node.id);
+                settled.set_document(node.id);
             }
             let kept = (model == NO_MODEL).then_some(text.text.as_str());
             let [before, after] = put_said_again(tx, settled, kept)?;

@@ -57,9 +57,9 @@ pub(super) enum Visited {
 
 impl Koi {
     /// The egress client for pages.
-    pub(super) fn web_gate(&self) -> Result<&Egress, Error> {
-        if let Some(gate) = self.web.gate.get() {
-            return Ok(gate);
+    pub(super) fn web_egress(&self) -> Result<&Egress, Error> {
+        if let Some(egress) = self.web.egress.get() {
+            return Ok(egress);
         }
         let mut policy = self.web.options.policy();
         policy.grants.clone_from(&self.web_settings()?.grants);
@@ -68,17 +68,17 @@ impl Koi {
             body_bytes_max: BODY_BYTES_MAX,
             ..Limits::default()
         };
-        Ok(self.web.gate.get_or_init(|| Egress::new(policy)))
+        Ok(self.web.egress.get_or_init(|| Egress::new(policy)))
     }
 
     /// Checks a URL without fetching it.
     pub(super) fn judge_address(&self, url: &str) -> WebResult<Checked> {
-        address::judge(self.web_gate()?, url)
+        address::judge(self.web_egress()?, url)
     }
 
     /// Fetches a page; `known` is what is known of it, if it may be the same.
     pub(super) fn visit(&self, url: &str, known: &Validators) -> WebResult<Visited> {
-        let gate = self.web_gate()?;
+        let egress = self.web_egress()?;
         let mut headers = vec![
             ("User-Agent".to_owned(), USER_AGENT.to_owned()),
             (
@@ -97,9 +97,9 @@ impl Koi {
             accept_types: Some(TYPES.iter().map(|it| (*it).to_owned()).collect()),
             ..Request::get(url)
         };
-        // The first address is judged in the words of the contract; a later one in those of the gate.
-        address::judge(gate, url)?;
-        let answer = gate.fetch(request).map_err(not_fetched)?;
+        // The first address is judged in the words of the contract; a later one in those of the egress.
+        address::judge(egress, url)?;
+        let answer = egress.fetch(request).map_err(not_fetched)?;
         match answer.status {
             304 => Ok(Visited::Same),
             200..=299 => Ok(Visited::Page(Box::new(read(url, answer)?))),

@@ -303,11 +303,11 @@ pub(super) fn last_of(key: &Key) -> &'static str {
 
 /// Proposes a key, or a section if a section was given.
 fn nearest(name: &str) -> String {
-    let known = KEYS.iter().map(|it| {
+    let known = KEYS.iter().map(|key| {
         if name.contains('.') {
-            it.name
+            key.name
         } else {
-            section_of(it)
+            section_of(key)
         }
     });
     let distance = |it: &&str| (strsim::jaro_winkler(it, name) * 1e6) as u64;

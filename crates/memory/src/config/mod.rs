@@ -43,7 +43,7 @@ pub struct Config {
     pub max_now_tokens: usize,
     /// The time constant of recency, in days.
     pub recency_days: f64,
-    /// Backups.
+    /// Where backups go.
     pub vault: Vault,
     /// Whether files are compared with their checksums when a session starts.
     pub integrity_check_on_start: bool,
@@ -71,7 +71,7 @@ pub enum Reads {
     All,
     /// One in [`READS_SAMPLED`].
     Sampled,
-    /// None.
+    /// No read is recorded.
     Off,
 }
 
@@ -102,7 +102,7 @@ pub enum Provider {
     Local,
     /// NVIDIA NIM.
     Nim,
-    /// Ollama.
+    /// A model of an Ollama server.
     Ollama,
     /// OpenAI, or a compatible service.
     OpenAi,
@@ -142,7 +142,7 @@ impl Provider {
     }
 }
 
-/// Backups.
+/// How backups are made and kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vault {
     /// Whether they are made.
@@ -440,7 +440,7 @@ impl Reader<'_> {
     }
 
     fn text(&self, name: &str) -> Option<Text> {
-        let secret = KEYS.iter().any(|it| it.name == name && it.secret);
+        let secret = KEYS.iter().any(|key| key.name == name && key.secret);
         Some(Text::new(name, self.value(name).as_str()?, secret))
     }
 

@@ -81,7 +81,7 @@ fn without_credentials(raw: &str) -> String {
         .map_or((rest, ""), |it| (it.0, "?********"));
     let (host, path) = rest
         .split_once('/')
-        .map_or((rest, None), |it| (it.0, Some(it.1)));
+        .map_or((rest, None), |parts| (parts.0, Some(parts.1)));
     let host = host
         .rsplit_once('@')
         .map_or(host.to_owned(), |it| format!("********@{}", it.1));

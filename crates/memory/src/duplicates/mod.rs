@@ -162,7 +162,7 @@ mod tests {
             ("Restart unless it is idle", "Restart if it is idle"),
             ("Das Backup ist aktuell", "Das Backup ist nicht aktuell"),
             ("这个缓存可用", "这个缓存不可用"),
-            // Opposites.
+            // Opposites of one another.
             ("The flag is enabled", "The flag is disabled"),
             ("The input is valid", "The input is invalid"),
             ("This path is safe", "This path is unsafe"),
@@ -171,7 +171,7 @@ mod tests {
             ("The build passed", "The build failed"),
             ("Run it before the migration", "Run it after the migration"),
             ("Latency < 5 ms", "Latency > 5 ms"),
-            // Numbers.
+            // Different numbers.
             ("The timeout is 30 s", "The timeout is 300 s"),
             ("The timeout is 30 s", "The timeout is 30 ms"),
             ("The timeout is 30 s", "The timeout is 30"),

@@ -22,7 +22,7 @@ impl Omi {
     pub fn context_accept(&self, caller: &Caller) -> Result<Vec<String>> {
         let dir = self.context_to_write(caller)?;
         let space = &caller.principal.space;
-        self.kernel.patiently(caller.waited, || {
+        self.kernel.with_wait_limit(caller.waited, || {
             let file = self.kernel.omi().file(now_file::FILE, now::BYTES_MAX);
             let _lock =
                 patience::waiting(|| self.kernel.lock_file(&file, patience::left(LOCK_WAIT)))?;

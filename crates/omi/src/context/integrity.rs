@@ -55,12 +55,12 @@ impl Omi {
         let Some(dir) = self.context_to_read(caller)? else {
             return self
                 .kernel
-                .patiently(caller.waited, || self.missing_context(space));
+                .with_wait_limit(caller.waited, || self.missing_context(space));
         };
         let may_record =
             !self.kernel.is_read_only() && caller.principal.require(Scope::Write).is_ok();
         if may_record {
-            return self.kernel.patiently(caller.waited, || {
+            return self.kernel.with_wait_limit(caller.waited, || {
                 // File and checksum are written one after the other: a check in between would report
                 // a false fault.
                 let any = self.kernel.omi().file(now_file::FILE, now::BYTES_MAX);

@@ -52,7 +52,7 @@ impl Omi {
             return Ok(None);
         };
         self.kernel
-            .patiently(caller.waited, || self.finish_context_writes(space, &dir))?;
+            .with_wait_limit(caller.waited, || self.finish_context_writes(space, &dir))?;
         Ok(Some(dir))
     }
 

@@ -146,7 +146,7 @@ impl Omi {
         writing: impl FnOnce(Option<&str>) -> Result<Writing>,
     ) -> Result<()> {
         let space = &caller.principal.space;
-        self.kernel.patiently(caller.waited, || {
+        self.kernel.with_wait_limit(caller.waited, || {
             self.kernel.write_file(space, dir, file, writing)
         })
     }

@@ -40,7 +40,7 @@ impl Omi {
         caller.principal.require(Scope::Admin)?;
         let dir = self.context_to_write(caller)?;
         let file = self.kernel.omi().file(config::FILE, config::BYTES_MAX);
-        self.kernel.patiently(caller.waited, || {
+        self.kernel.with_wait_limit(caller.waited, || {
             let _lock = patience::waiting(|| {
                 self.kernel
                     .lock_file(&file, patience::left(super::LOCK_WAIT))

@@ -244,7 +244,7 @@ impl Omi {
             ..Recall::default()
         };
         let near = self.look_up(caller, &recall)?.memories;
-        let near = near.into_iter().map(|it| (it.memory, it.relevance));
+        let near = near.into_iter().map(|hit| (hit.memory, hit.relevance));
         let mut checked = Contradictions::default();
         // The model reads only what is about the same.
         let mut open: Vec<(String, String)> = Vec::new();
@@ -264,7 +264,7 @@ impl Omi {
         checked.found.extend(
             self.divided_beliefs(caller)?
                 .into_iter()
-                .filter(|it| it.one == of || it.other == of),
+                .filter(|pair| pair.one == of || pair.other == of),
         );
         self.ask_about(caller, (of, &content), &open, &mut checked)?;
         self.note_contradictions(caller, &checked.found);
@@ -485,7 +485,7 @@ fn brought(edge: &Edge) -> Vec<(u64, f64)> {
     let times: Vec<(u64, f64)> = times
         .into_iter()
         .flatten()
-        .filter_map(|it| Some((it[0].as_u64()?, it[1].as_f64()?)))
+        .filter_map(|pair| Some((pair[0].as_u64()?, pair[1].as_f64()?)))
         .collect();
     if times.is_empty() {
         vec![(edge.from.ms(), edge.weight)]
@@ -500,6 +500,6 @@ fn evidence_edges(tx: &dyn ReadTx, belief: NodeId) -> Result<Vec<Edge>> {
         ..EdgeFilter::default()
     };
     let mut edges = tx.edges(&filter, When::Now, usize::MAX)?;
-    edges.retain(|it| it.rel == relation::SUPPORTS || it.rel == relation::CONTRADICTS);
+    edges.retain(|edge| edge.rel == relation::SUPPORTS || edge.rel == relation::CONTRADICTS);
     Ok(edges)
 }

@@ -46,7 +46,7 @@ impl Omi {
         };
         let space = &caller.principal.space;
         let read = || self.kernel.log().read(space, |tx| tx.count_nodes(&filter));
-        self.kernel.patiently(caller.waited, read)
+        self.kernel.with_wait_limit(caller.waited, read)
     }
 
     /// Memories by their ids, in the same order; `None` where an id does not exist.

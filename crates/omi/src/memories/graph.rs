@@ -92,15 +92,15 @@ impl Omi {
             let names: HashMap<NodeId, String> = all
                 .memories
                 .iter()
-                .map(|it| (it.id, memory_id(it)))
+                .map(|memory| (memory.id, memory_id(memory)))
                 .collect();
             let name = |id: NodeId| names.get(&id).cloned().unwrap_or_else(|| id.to_string());
-            let edges = all.edges.iter().map(|it| GraphEdge {
-                source: name(it.src),
-                target: name(it.dst),
-                relation: it.rel.clone(),
-                strength: it.weight,
-                created_ms: it.from.ms(),
+            let edges = all.edges.iter().map(|edge| GraphEdge {
+                source: name(edge.src),
+                target: name(edge.dst),
+                relation: edge.rel.clone(),
+                strength: edge.weight,
+                created_ms: edge.from.ms(),
             });
             Ok(MemoryGraph {
                 edges: edges.collect(),

@@ -22,7 +22,7 @@ pub enum IntegrityScope {
     Daily,
     /// Memories, their edges and the log.
     Graph,
-    /// Everything.
+    /// All of these.
     #[default]
     All,
 }

@@ -7,9 +7,10 @@ use crate::Omi;
 use kenning_audit::{Change, Continuity, EdgeDraft, Log, event};
 use kenning_core::{Kind, NodeId, Result, Space};
 use kenning_kernel::Bucket;
+use kenning_kernel::search::Alike as AlikeSearch;
 use kenning_memory::duplicates::{Alike, SIMILARITY_MIN, alike};
 use kenning_memory::types::relation;
-use kenning_search::{Filter, Searcher};
+use kenning_search::Filter;
 use kenning_store::When;
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, HashMap};
@@ -52,11 +53,11 @@ type Pair = ((NodeId, NodeId), f64);
 impl Omi {
     /// Joins similar memories in the background.
     pub(super) fn link_alike_later(&self, space: &Space) {
-        let (space, searcher) = (space.clone(), self.kernel.searcher().clone());
+        let (space, search) = (space.clone(), self.kernel.alike());
         let seen = self.linked.of(&space);
         let continuity = Arc::clone(self.kernel.continuity());
         self.kernel.later().run(move |log| {
-            while step(log, &searcher, &continuity, &space, &seen)? {}
+            while step(log, &search, &continuity, &space, &seen)? {}
             Ok(())
         });
     }
@@ -71,7 +72,7 @@ impl Omi {
 /// is not written to the store after every memory.
 fn step(
     log: &Log,
-    searcher: &Searcher,
+    search: &AlikeSearch,
     continuity: &Continuity,
     space: &Space,
     seen: &Seen,
@@ -91,7 +92,7 @@ fn step(
         for row in page.iter().filter(|it| it.kind == "MemoryStoredEvent") {
             for change in event::parse(row).into_iter().flat_map(|it| it.changes) {
                 if let Change::PutNode { id, rev: 1, .. } = change {
-                    pairs.extend(pairs_of(tx, searcher, space, id)?);
+                    pairs.extend(pairs_of(tx, search, space, id)?);
                 }
             }
         }
@@ -125,7 +126,7 @@ fn step(
 
 fn pairs_of(
     tx: &dyn kenning_store::ReadTx,
-    searcher: &Searcher,
+    search: &AlikeSearch,
     space: &Space,
     id: NodeId,
 ) -> Result<Vec<Pair>> {
@@ -136,12 +137,9 @@ fn pairs_of(
         kinds: vec![Kind::Memory],
         ..Filter::default()
     };
-    let near = searcher.with(space, tx, None, |index| index.alike(id, &filter, NEAREST))?;
+    let near = search.find(space, tx, id, (&filter, NEAREST), SIMILARITY_MIN)?;
     let mut pairs = Vec::new();
     for (other, similarity) in near {
-        if similarity < SIMILARITY_MIN {
-            break;
-        }
         let Some(other) = tx.node(other, When::Now)? else {
             continue;
         };

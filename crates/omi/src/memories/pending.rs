@@ -83,13 +83,14 @@ impl Omi {
         let known = self.kernel.log().read(&caller.principal.space, |tx| {
             tx.node_by_key(&draft.project, draft.kind, &draft.key, When::Now)
         })?;
-        let is_same = known.as_ref().is_some_and(|it| {
+        let is_same = known.as_ref().is_some_and(|known| {
             let own = |props: &Map<String, Value>| {
                 let mut props = props.clone();
                 props.remove(CREATED_ELSEWHERE_MS);
                 props
             };
-            (&it.title, &it.body, own(&it.props)) == (&draft.title, &draft.body, own(&draft.props))
+            (&known.title, &known.body, own(&known.props))
+                == (&draft.title, &draft.body, own(&draft.props))
         });
         let was = known.is_some_and(|it| has_foundational(&Memory::of(&it).tags));
         let is_held = !is_same && (was || has_foundational(&tags_of(&draft.props)));

@@ -6,7 +6,7 @@ use crate::{Omi, context};
 use kenning_core::{Error, Hash, Hlc, Kind, NodeId, Result};
 use kenning_kernel::paging::{Page, ranked_until};
 use kenning_kernel::search::{Question, Search, Wanted, policy};
-use kenning_kernel::{Caller, Kept, Scope, roots};
+use kenning_kernel::{Caller, RowCodec, Scope, roots};
 use kenning_memory::score;
 use kenning_memory::types::{MemoryType, relation};
 use kenning_search::{Filter, Hit, IndexState, Mode, PASSAGE_BYTES};
@@ -274,7 +274,7 @@ impl Omi {
         }
         let top: Vec<Value> = found
             .iter()
-            .map(|it| json!({ "memory_id": it.memory.id, "relevance": score::rounded(it.relevance), "final_score": score::rounded(it.final_score) }))
+            .map(|hit| json!({ "memory_id": hit.memory.id, "relevance": score::rounded(hit.relevance), "final_score": score::rounded(hit.final_score) }))
             .collect();
         let ids: Vec<String> = found.iter().map(|it| it.memory.id.clone()).collect();
         let mut data = self.logged_query(&recall.query);
@@ -443,7 +443,7 @@ pub(super) fn access(tx: &dyn ReadTx, id: &str) -> Result<Access> {
     Ok(ACCESS.get_readable(tx, id)?.unwrap_or_default())
 }
 
-impl Kept for Access {
+impl RowCodec for Access {
     fn to_bytes(&self) -> Result<Vec<u8>> {
         let row = json!({ "count": self.count, "last_ms": self.last_ms });
         Ok(row.to_string().into_bytes())

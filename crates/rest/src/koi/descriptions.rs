@@ -1,6 +1,7 @@
 //! Handlers that have a language model describe entities.
 
-use super::facts::{Answer, RegenerateRequest, bounded, regenerate_notes};
+use super::facts::{Answer, bounded};
+use super::statements::{RegenerateRequest, regenerate_notes};
 use kenning_core::{Code, Error};
 use kenning_engine::koi::DescribeEntities;
 use kenning_engine::{Caller, Engine};

@@ -10,14 +10,14 @@ mod descriptions;
 mod facts;
 mod federated;
 mod fields;
+mod statements;
 mod table;
 
-use crate::memory::Asker;
-use crate::routes::{Shared, Slots, attended_as};
+use crate::handler::{Asker, Shared, Slots, With, attended_as};
 use crate::{answer, body};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Query, Request, State};
+use axum::extract::{FromRef, Query, Request, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::any;
 use fields::{Kind, Problems};
@@ -104,10 +104,16 @@ impl Koi {
     }
 }
 
+impl FromRef<With<Koi>> for Koi {
+    fn from_ref(state: &With<Self>) -> Self {
+        state.own.clone()
+    }
+}
+
 /// The routes. All lead to one handler, which uses the table: URIs contain slashes, which a router's
-/// pattern does not allow in the middle of a path. Without `with_health`, `/health` is left to
-/// others.
-pub(crate) fn routes(with_health: bool) -> Router<Shared> {
+/// pattern does not allow in the middle of a path. `/health` is left to others where these tools are not served.
+pub(crate) fn routes(shared: Shared, koi: Koi) -> Router {
+    let with_health = koi.has_health();
     let mut router = Router::new();
     let mut known: Vec<&str> = Vec::new();
     for Entry { route, .. } in table::routes() {
@@ -124,7 +130,7 @@ pub(crate) fn routes(with_health: bool) -> Router<Shared> {
             router = router.route(pattern, any(handle));
         }
     }
-    router
+    router.with_state(With { shared, own: koi })
 }
 
 /// Whether an unknown path belongs to this API.
@@ -180,7 +186,7 @@ async fn handle(
         koi.board
             .engine()
             .clone()
-            .patiently(caller.waited, || respond(&koi, caller, asked))
+            .with_wait_limit(caller.waited, || respond(&koi, caller, asked))
     };
     match attended_as(Load::of_tool(entry.route.tool), &slots, caller, work).await {
         Ok(response) => response,

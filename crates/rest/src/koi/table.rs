@@ -5,7 +5,7 @@
 
 use super::descriptions;
 use super::fields::{Field, Kind};
-use super::{facts, federated};
+use super::{federated, statements};
 use kenning_tools::TOOLS;
 use kenning_tools::koi::api::{self, Nothing, Place, Route, Verb};
 use kenning_tools::koi::{github_files, github_repos};
@@ -88,8 +88,8 @@ const OTHERS: &[Route] = &[
         tool: "ingest_url",
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::EvaluateRequest>,
-        answer: |engine, caller, request| api::via(engine, caller, request, facts::evaluate),
+        schema: api::fields::<statements::EvaluateRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, statements::evaluate),
     },
     Route {
         verb: Verb::Get,
@@ -226,8 +226,10 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::RegisterRequest>,
-        answer: |engine, caller, request| api::via(engine, caller, request, facts::register_entity),
+        schema: api::fields::<statements::RegisterRequest>,
+        answer: |engine, caller, request| {
+            api::via(engine, caller, request, statements::register_entity)
+        },
     },
     Route {
         verb: Verb::Post,
@@ -236,9 +238,9 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::SyncRequest>,
+        schema: api::fields::<statements::SyncRequest>,
         answer: |engine, caller, request| {
-            api::via(engine, caller, request, facts::sync_relationships)
+            api::via(engine, caller, request, statements::sync_relationships)
         },
     },
     Route {
@@ -248,8 +250,8 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Body,
-        schema: api::fields::<facts::IngestRequest>,
-        answer: |engine, caller, request| api::via(engine, caller, request, facts::ingest),
+        schema: api::fields::<statements::IngestRequest>,
+        answer: |engine, caller, request| api::via(engine, caller, request, statements::ingest),
     },
     Route {
         verb: Verb::Post,
@@ -278,9 +280,9 @@ const OTHERS: &[Route] = &[
         tool: CHANGE,
         fixed: &[],
         place: Place::Query,
-        schema: api::fields::<facts::RegenerateRequest>,
+        schema: api::fields::<statements::RegenerateRequest>,
         answer: |engine, caller, request| {
-            api::via(engine, caller, request, facts::regenerate_notes)
+            api::via(engine, caller, request, statements::regenerate_notes)
         },
     },
     Route {

@@ -1,7 +1,7 @@
 //! Data for a dashboard: pages of memories, edges and beliefs, the graph, counts, a search.
 
-use super::{Asker, Memory, answered, call, pairs};
-use crate::routes::{Shared, Slots, arguments_of_query, attended};
+use super::{Memory, answered, call, pairs};
+use crate::handler::{Asker, Slots, With, arguments_of_query, attended};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
@@ -24,7 +24,7 @@ const CENTRAL: usize = 10;
 
 type Queried = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<With<Memory>> {
     Router::new()
         .route("/api/v1/dashboard/memories", get(memories))
         .route("/api/v1/dashboard/edges", get(edges))
@@ -42,7 +42,7 @@ struct Page {
     offset: usize,
     order_by: String,
     descending: bool,
-    /// Filters.
+    /// The filters of the query.
     filters: BTreeMap<String, String>,
 }
 
@@ -206,7 +206,7 @@ async fn of_graph(
 ) -> Result<Value> {
     let work = move |caller: &Caller| {
         let engine = memory.engine_as("memory_recall")?;
-        let graph = engine.patiently(caller.waited, || engine.omi().memory_graph(caller));
+        let graph = engine.with_wait_limit(caller.waited, || engine.omi().memory_graph(caller));
         graph.map(shown)
     };
     attended(slots, caller, work).await?
@@ -331,7 +331,7 @@ async fn stats(
 ) -> Response<Body> {
     let work = move |caller: &Caller| {
         let engine = memory.engine_as("memory_recall")?;
-        let (graph, central) = engine.patiently(caller.waited, || {
+        let (graph, central) = engine.with_wait_limit(caller.waited, || {
             let graph = engine.omi().memory_graph(caller)?;
             Ok::<_, kenning_core::Error>((graph, engine.omi().central_memories(caller, CENTRAL)?))
         })?;

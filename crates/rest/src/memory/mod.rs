@@ -6,19 +6,19 @@
 
 mod dashboard;
 pub(crate) mod description;
+mod events;
 mod pending;
 
-use crate::routes::{Shared, Slots, arguments, arguments_of_query, attended};
-use crate::{answer, sse};
+use crate::answer;
+use crate::handler::{Asker, Shared, Slots, With, arguments, arguments_of_query, attended};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
-use axum::extract::{FromRequestParts, Path, Query, State};
-use axum::http::request::Parts;
+use axum::extract::{FromRef, Path, Query, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use axum::routing::{get, post, put};
 use kenning_core::{Code, Error, Result};
-use kenning_engine::{Caller, Engine, Principal, Waited};
+use kenning_engine::{Caller, Engine};
 use kenning_tools::{AnyTool, Board, Reply, Selection, Toolset};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -70,21 +70,9 @@ impl Memory {
     }
 }
 
-/// The caller, with the time that it has waited: the layer around every route knows both.
-pub(crate) struct Asker(pub(crate) Caller);
-
-impl<S: Sync> FromRequestParts<S> for Asker {
-    type Rejection = Response<Body>;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Response<Body>> {
-        let who = parts.extensions.get::<Principal>().cloned();
-        let waited = parts.extensions.get::<Waited>().copied();
-        // A route outside the layer would answer anybody.
-        let who = who.ok_or_else(|| refused(&Error::internal("the request has no caller")))?;
-        let mut caller = Caller::new(who).after(waited.unwrap_or_default());
-        // Callers here are programs, not models.
-        caller.answer_chars_max = None;
-        Ok(Self(caller))
+impl FromRef<With<Memory>> for Memory {
+    fn from_ref(state: &With<Self>) -> Self {
+        state.own.clone()
     }
 }
 
@@ -93,7 +81,7 @@ fn not_served() -> Error {
 }
 
 /// The routes.
-pub(crate) fn routes() -> Router<Shared> {
+pub(crate) fn routes(shared: Shared, memory: Memory) -> Router {
     Router::new()
         .route("/api/v1/health", get(health))
         .route("/api/v1/store", post(store))
@@ -102,13 +90,17 @@ pub(crate) fn routes() -> Router<Shared> {
         .route("/api/v1/beliefs/{id}", put(update_belief))
         .route("/api/v1/sessions/start", post(start_session))
         .route("/api/v1/sessions/end", post(end_session))
-        .route("/api/v1/events", get(sse::memory_events))
+        .route("/api/v1/events", get(events::follow))
         .merge(dashboard::routes())
         .merge(pending::routes())
+        .with_state(With {
+            shared,
+            own: memory,
+        })
 }
 
 /// The usual error response, but with the contract's status for invalid input.
-pub(crate) fn refused(error: &Error) -> Response<Body> {
+fn refused(error: &Error) -> Response<Body> {
     let mut response = answer::error(error);
     if error.code == Code::InvalidInput {
         *response.status_mut() = StatusCode::BAD_REQUEST;

@@ -1,7 +1,7 @@
 //! Writes that wait for a second key: `/api/v1/pending`.
 
-use super::{Asker, Memory, answered};
-use crate::routes::{Shared, Slots, arguments, attended};
+use super::{Memory, answered};
+use crate::handler::{Asker, Slots, With, arguments, attended};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
@@ -13,7 +13,7 @@ use kenning_engine::{Caller, parse_public_key};
 use kenning_text::hex;
 use serde_json::{Value, json};
 
-pub(super) fn routes() -> Router<Shared> {
+pub(super) fn routes() -> Router<With<Memory>> {
     Router::new()
         .route("/api/v1/pending", get(list))
         .route("/api/v1/pending/{id}/confirm", post(confirm))

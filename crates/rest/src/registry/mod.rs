@@ -6,8 +6,7 @@
 pub(crate) mod description;
 
 use crate::answer;
-use crate::memory::Asker;
-use crate::routes::{Shared, Slots, arguments, attended};
+use crate::handler::{Asker, Shared, Slots, arguments, attended};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};

@@ -3,10 +3,13 @@
 use crate::place::{Place, Wire, get, post};
 use kenning_core::Space;
 use kenning_engine::{Caller, Principal, Scope};
+use kenning_store::{Row, Table};
 use kenning_tools::slots::STREAMS_OF_ONE_MAX;
 use serde_json::{Value, json};
 
 struct Event {
+    /// As it was sent.
+    cursor: String,
     id: u64,
     kind: String,
     data: Value,
@@ -37,11 +40,15 @@ impl Follower {
                 let frame = frame.to_owned();
                 self.text = rest.to_owned();
                 let field = |name: &str| frame.lines().find_map(|it| it.strip_prefix(name));
-                if let Some(id) = field("id: ") {
+                if let Some(cursor) = field("id: ") {
+                    let (id, digits) = cursor.split_once('-').unwrap();
+                    let data: Value = serde_json::from_str(field("data: ").unwrap()).unwrap();
+                    assert_eq!(data["id"].as_str().unwrap()[..16], *digits);
                     return Some(Event {
+                        cursor: cursor.to_owned(),
                         id: id.parse().unwrap(),
                         kind: field("event: ").unwrap().to_owned(),
-                        data: serde_json::from_str(field("data: ").unwrap()).unwrap(),
+                        data,
                     });
                 }
                 continue;
@@ -167,6 +174,71 @@ async fn a_place_that_is_none_is_refused() {
     let greeting = place.post("/events", "", "{}").await.json();
     let fields: Vec<&String> = greeting.as_object().unwrap().keys().collect();
     assert_eq!(fields, ["provider", "challenge"]);
+}
+
+/// The store as it was, whatever was written since.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a restore under a running server"
+)]
+fn take_back(place: &Place, rows: Vec<Row>) {
+    let store = place.fixture.log().store();
+    let taken_back = store.write_long(&Space::default(), move |tx| {
+        tx.clear()?;
+        rows.iter().try_for_each(|row| tx.load(row))
+    });
+    taken_back.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_whose_events_were_lost_is_told_so_and_does_not_go_on_in_their_places() {
+    let place = Place::new().await;
+    place.write("a.md");
+    let mut earlier = Vec::new();
+    let read = place.fixture.log().read(&Space::default(), |tx| {
+        let mut keep = |row| {
+            earlier.push(row);
+            Ok(())
+        };
+        let mut tables = Table::ALL.into_iter();
+        tables.try_for_each(|table| tx.scan(table, &mut keep))
+    });
+    read.unwrap();
+    place.write("lost.md");
+    let mut follower = Follower::new(&place, "?after=0", "").await;
+    let kept = follower.next().await.unwrap();
+    let lost = follower.next().await.unwrap();
+    assert_eq!((kept.id, lost.id), (1, 2));
+    // What both have is where a client goes on, with a number as well as with an id.
+    for last in [kept.cursor.as_str(), "1"] {
+        let header = format!("Last-Event-ID: {last}\r\n");
+        let mut again = Follower::new(&place, "", &header).await;
+        assert_eq!(again.take(1).await, [2], "{last}");
+    }
+    take_back(&place, earlier);
+    // Others get the places of the lost ones.
+    place.write("b.md");
+    place.write("c.md");
+    let lost_header = format!("Last-Event-ID: {}\r\n", lost.cursor);
+    for (path, headers) in [
+        ("/events".to_owned(), lost_header.as_str()),
+        (format!("/events?after={}", lost.cursor), ""),
+        (format!("/api/v1/events?after={}", lost.cursor), ""),
+        ("/events?after=0-0000000000000000".to_owned(), ""),
+    ] {
+        let answer = place.get(&path, headers).await;
+        assert!([400, 422].contains(&answer.status), "{path}: {answer:?}");
+        assert!(
+            answer.body.contains("is not an event of this log"),
+            "{answer:?}"
+        );
+        if path.starts_with("/events") {
+            assert!(answer.body.contains("begin again with 0"), "{answer:?}");
+        }
+    }
+    let header = format!("Last-Event-ID: {}\r\n", kept.cursor);
+    let mut again = Follower::new(&place, "", &header).await;
+    assert_eq!(again.take(2).await, [2, 3]);
 }
 
 #[tokio::test]

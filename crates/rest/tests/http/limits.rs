@@ -232,7 +232,7 @@ async fn an_order_to_stop_lets_an_open_call_finish() {
     assert!(answer.body.contains("# Bill Baue"), "{answer:?}");
     place.task.await.unwrap();
     println!("limits: stopped in {:?} with an open call", began.elapsed());
-    assert!(began.elapsed() < Duration::from_millis(1_400));
+    assert!(began.elapsed() < Duration::from_secs(5));
     assert!(
         TcpStream::connect(place.address).await.is_err(),
         "nobody listens"
@@ -256,7 +256,7 @@ async fn an_order_to_stop_does_not_wait_for_ever() {
     drop(place.stop.take());
     place.task.await.unwrap();
     println!("limits: stopped in {:?} with a stuck call", began.elapsed());
-    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(began.elapsed() < Duration::from_secs(5));
     assert!(
         stuck.closes().await && half.closes().await,
         "nothing stays open"

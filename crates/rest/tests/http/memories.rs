@@ -295,13 +295,13 @@ impl Follower {
         follower
     }
 
-    async fn next(&mut self) -> (Option<u64>, Value) {
+    async fn next(&mut self) -> (Option<String>, Value) {
         loop {
             if let Some((frame, rest)) = self.text.split_once("\n\n") {
                 let frame = frame.to_owned();
                 self.text = rest.to_owned();
                 let field = |name: &str| frame.lines().find_map(|it| it.strip_prefix(name));
-                let id = field("id: ").map(|it| it.parse().unwrap());
+                let id = field("id: ").map(str::to_owned);
                 let data = field("data: ").expect("data");
                 return (id, serde_json::from_str(data).unwrap());
             }

@@ -15,7 +15,7 @@
 //! and the component is compiled again, from trusted bytes.
 
 use crate::call::Failure;
-use crate::digest::Sha256;
+use crate::digest::{Artifact, Digest, Sha256};
 use crate::wasm::engine::Machine;
 use crate::wasm::shape::Shape;
 use crate::wasm::state::{Clock, State, Stop};
@@ -23,28 +23,11 @@ use crate::wasm::survey;
 use kenning_core::{Code, Error, Hash, Result};
 use kenning_vault::Dir;
 use std::collections::HashMap;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wasmtime::component::{Component, InstancePre};
-
-/// A component and what it was compiled to, to be recorded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Digest {
-    /// Size of the component.
-    pub sha256: Sha256,
-    /// Of the compiled code.
-    pub artifact: Artifact,
-}
-
-/// Compiled code: for which engine, and its hash.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Artifact {
-    key: String,
-    hash: Hash,
-}
 
 /// A tool's code as the registry knows it.
 pub struct ToolCode<'a> {
@@ -314,29 +297,6 @@ impl Loaded {
             Failure::from(error.hint("tools may import `wasi:cli`, `wasi:filesystem`, `wasi:http`, `wasi:clocks`, `wasi:random` and `kami:tool/host`"))
         })?;
         Ok(Self { pre, shape, digest })
-    }
-}
-
-impl Digest {
-    fn file(&self) -> String {
-        format!("{}-{}.cwasm", self.sha256, self.artifact.key)
-    }
-}
-
-impl Artifact {
-    /// Reads what it prints.
-    pub fn parse(text: &str) -> Option<Self> {
-        let (key, hash) = text.split_once(':')?;
-        let plain = key.len() == 16 && key.bytes().all(|it| it.is_ascii_hexdigit());
-        let hash = Hash::from_hex(hash).filter(|_| plain)?;
-        let key = key.to_owned();
-        Some(Self { key, hash })
-    }
-}
-
-impl fmt::Display for Artifact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.key, self.hash)
     }
 }
 

@@ -22,10 +22,10 @@ pub(crate) mod survey;
 pub(crate) mod values;
 
 use crate::call::{Failure, LogLevel, Outcome, RunCall, Usage};
-use crate::digest::Sha256;
+use crate::digest::{Digest, Sha256};
 use crate::manifest::TOOL_MEMORY_MB_MAX;
 use budget::{Budget, Slot};
-use code::{CodeCache, Digest, Loaded, ToolCode};
+use code::{CodeCache, Loaded, ToolCode};
 use engine::Machine;
 use files::Ledgers;
 use kenning_core::{Error, Result};

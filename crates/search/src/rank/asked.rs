@@ -244,7 +244,10 @@ impl<'a> Asked<'a> {
 
     /// Where passages follow one another, the right one often stands beside another good one.
     fn add_near(&self, found: &mut [Candidate]) {
-        let own: HashMap<u32, f64> = found.iter().map(|it| (it.at, it.score)).collect();
+        let own: HashMap<u32, f64> = found
+            .iter()
+            .map(|candidate| (candidate.at, candidate.score))
+            .collect();
         for it in found {
             let near = self.same_thread(it.at, NEAR_REACH).into_iter();
             let near = near.filter_map(|(at, _)| own.get(&at).copied());

@@ -18,7 +18,6 @@ mod relevance;
 mod respell;
 mod rough;
 
-pub(crate) use model::Spread;
 pub use parse::asks_for_something;
 pub use relevance::order_by_relevance;
 
@@ -51,7 +50,7 @@ pub enum Mode {
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
-    /// In any words.
+    /// The search text, free form.
     pub text: &'a str,
     /// By which ways.
     pub mode: Mode,
@@ -66,7 +65,7 @@ pub struct Query<'a> {
 /// A passage that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// Whose.
+    /// The node that has the passage.
     pub node: NodeId,
     /// Which passage of it.
     pub n: u32,
@@ -87,11 +86,11 @@ pub struct Hit {
 pub struct Stages {
     /// Which passages.
     pub passages: Vec<(NodeId, u32)>,
-    /// BM25.
+    /// Scores of the full text (BM25).
     pub full_text: Vec<f64>,
-    /// Cosine.
+    /// Cosines of the vectors.
     pub vectors: Vec<f64>,
-    /// Both.
+    /// The two fused.
     pub fused: Vec<f64>,
     /// The final order; what was not re-ranked stays behind.
     pub ranked: Vec<f64>,
@@ -281,7 +280,10 @@ impl Index {
         let (mut found, n) = asked.candidates(DEPTH);
         let matches = asked.matches(&found);
         asked.rerank(&mut found, n, &matches);
-        let ranked: HashMap<u32, f64> = found.iter().map(|it| (it.at, it.score)).collect();
+        let ranked: HashMap<u32, f64> = found
+            .iter()
+            .map(|candidate| (candidate.at, candidate.score))
+            .collect();
         for it in &mut all {
             it.score = ranked.get(&it.at).copied().unwrap_or(it.fused - 10.0);
         }

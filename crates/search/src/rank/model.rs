@@ -2,6 +2,7 @@
 
 use super::THRESHOLD;
 use super::asked::Asked;
+use crate::spread::Spread;
 
 /// Passages that a model's cosines are looked at in, to know how they spread.
 const SAMPLE: usize = 500;
@@ -16,30 +17,6 @@ pub(super) struct Other {
     pub(super) by_table: Spread,
     /// What its cosines are between passages that have nothing to do with each other.
     pub(super) unrelated: Option<Spread>,
-}
-
-/// Mean and standard deviation.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Spread {
-    pub(super) mean: f64,
-    pub(super) deviation: f64,
-}
-
-impl Spread {
-    pub(crate) fn of(values: &[f64]) -> Self {
-        let n = values.len().max(1) as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let variance = values.iter().map(|it| (it - mean).powi(2)).sum::<f64>() / n;
-        Self {
-            mean,
-            deviation: variance.sqrt().max(1e-6),
-        }
-    }
-
-    /// How many deviations above the mean.
-    pub(super) fn height(self, value: f64) -> f64 {
-        (value - self.mean) / self.deviation
-    }
 }
 
 impl Other {

@@ -22,7 +22,7 @@ const LITERAL_CONTENT: f64 = 0.4;
 /// A query with less content asks for nothing.
 const CONTENT_MIN: f64 = 0.05;
 
-/// Said to whoever answers, about nothing.
+/// Words of conversation, which say nothing about a subject.
 const TALK: &[&str] = &[
     "continue", "proceed", "repeat", "start", "stop", "wait", "hold", "skip", "undo", "check",
     "change", "show", "rest", "job", "happened", "morning", "mind", "nope", "sure", "perfect",

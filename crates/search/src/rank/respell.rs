@@ -106,7 +106,7 @@ impl Index {
         let words = text.split(|it: char| !it.is_alphabetic()).take(WORDS_MAX);
         let words = words.map(str::to_lowercase);
         let mut asking = words
-            .filter(|it| FILLER.contains(&it.as_str()) && !SHARED.contains(&it.as_str()))
+            .filter(|word| FILLER.contains(&word.as_str()) && !SHARED.contains(&word.as_str()))
             .peekable();
         asking.peek().is_some() && asking.all(|it| !self.has_all_terms(&it))
     }

@@ -74,6 +74,8 @@ pub(super) struct Agent {
     queued_tasks: u64,
     completed_tasks: u64,
     error_count: u64,
+    /// Of language models, for all of its tasks.
+    tokens_used: u64,
     last_activity: String,
     /// What its last task was.
     task: String,
@@ -152,6 +154,7 @@ impl Tool for KgAgentList {
                 current_task: it.current_task,
                 queued_tasks: it.queued,
                 completed_tasks: it.completed,
+                tokens_used: it.tokens,
                 error_count: it.errors,
                 last_activity: timestamp(it.active_ms),
                 task: it.about,

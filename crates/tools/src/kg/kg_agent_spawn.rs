@@ -33,7 +33,7 @@ pub struct Input {
     options: Options,
 }
 
-/// How.
+/// How an agent works.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]

@@ -57,7 +57,7 @@ pub(super) struct Label {
     tags: Vec<String>,
 }
 
-/// Figures.
+/// Figures of a checkpoint.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Stats {

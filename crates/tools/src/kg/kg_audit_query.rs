@@ -20,7 +20,7 @@ pub struct Input {
     /// Filter by event type (e.g., NodeCreated, WorkflowCompleted,SyncStarted)
     #[serde(default)]
     pub event_type: Option<String>,
-    /// Start time filter as ISO 8601 timestamp
+    /// Start time (ISO 8601)
     #[serde(default)]
     pub start_time: Option<String>,
     /// End time filter, inclusive; a date is that whole day
@@ -160,7 +160,9 @@ impl Tool for KgAuditQuery {
             },
             text: filters.text.clone(),
             skip: skip as u64,
-            limit: input.limit.map_or(50, |it| it.told(ctx, "limit")),
+            limit: input
+                .limit
+                .map_or(50, |it| it.get_with_remark(ctx, "limit")),
             newest_first: input.newest_first,
         };
         if let (Some(from), Some(to)) = (query.from_ms, query.to_ms)

@@ -83,7 +83,9 @@ impl Tool for KgGetNode {
         let mut document = found.document;
         let (outgoing, incoming) = words::links(&mut document);
         let content = document.content.take().unwrap_or_default();
-        let limit = input.limit.map_or(100, |it| it.told(ctx, "limit"));
+        let limit = input
+            .limit
+            .map_or(100, |it| it.get_with_remark(ctx, "limit"));
         Ok(KgReply::new(Node {
             doc_type: words::type_of(&document),
             status: words::status_of(&document),

@@ -5,7 +5,8 @@ use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::agents::AgentHealth;
 use kenning_engine::kg::GraphHealth;
-use kenning_engine::{LogStats, ProcessMemory, WorkflowService, timestamp};
+use kenning_engine::workflow_steps::WorkflowService;
+use kenning_engine::{LogStats, ProcessMemory, SyncStatus, timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -21,7 +22,7 @@ pub struct Input {
     /// Include detailed diagnostics
     #[serde(default)]
     pub detailed: bool,
-    /// Specific components to check
+    /// Only these
     #[serde(default)]
     pub components: Vec<Component>,
 }
@@ -110,6 +111,40 @@ pub(super) struct Details {
     pid: u32,
     /// The signed log of this space.
     audit_log: AuditLog,
+    /// Other nodes that share this space.
+    peers: Peers,
+}
+
+/// How it stands with other nodes; `kg_sync_status` tells each.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Peers {
+    total: usize,
+    connected: usize,
+    error: usize,
+    /// Entries of their logs that are known to be missing here.
+    lag: u64,
+    /// Entries of this log that they are not known to have.
+    unsent: u64,
+    /// Whether a process on this store exchanges by itself.
+    running: bool,
+}
+
+impl From<SyncStatus> for Peers {
+    fn from(it: SyncStatus) -> Self {
+        let of = |states: &[&str]| {
+            let all = it.peers.iter();
+            all.filter(|peer| states.contains(&peer.status)).count()
+        };
+        Self {
+            total: it.peers.len(),
+            connected: of(&["connected", "syncing"]),
+            error: of(&["error"]),
+            lag: it.peers.iter().map(|it| it.lag).sum(),
+            unsent: it.peers.iter().map(|it| it.n_unsent).sum(),
+            running: it.is_running,
+        }
+    }
 }
 
 /// The signed log of a space.
@@ -223,7 +258,7 @@ impl Tool for KgHealthCheck {
         for component in &checked {
             let runs = ctx.board.metrics().calls(&RUNS);
             let (state, why) = match component {
-                Component::Workflows => workflows(&ctx.engine.workflow_service(ctx.caller)?),
+                Component::Workflows => workflows(&ctx.engine.workflows().service(ctx.caller)?),
                 other => examine(*other, &graph, &log, &memory, (runs, agents)),
             };
             worst = worst.max(state);
@@ -237,7 +272,10 @@ impl Tool for KgHealthCheck {
             component_details,
             timestamp: timestamp(ctx.engine.now_ms()),
             details: match input.detailed {
-                true => Some(details(uptime, memory, log)),
+                true => {
+                    let peers = ctx.engine.sync_status(ctx.caller, None)?;
+                    Some(details(uptime, memory, log, peers))
+                }
                 false => None,
             },
         };
@@ -245,20 +283,28 @@ impl Tool for KgHealthCheck {
     }
 }
 
-/// How workflows are: one that waits for a decision or the failure of most is a degradation.
+/// How workflows are: one that waits for a decision or for a server, or the failure of most, is a degradation.
 fn workflows(service: &WorkflowService) -> (State, String) {
     let (ended, failed) = (service.stats.n_ended, service.stats.n_failed);
     let state = match failed {
         it if it == ended && ended >= RUNS_TOLD => State::Unhealthy,
-        it if 2 * it > ended || !service.in_doubt.is_empty() => State::Degraded,
+        it if 2 * it > ended => State::Degraded,
+        _ if !service.in_doubt.is_empty() || !service.neglected.is_empty() => State::Degraded,
         _ => State::Healthy,
     };
     let doubt = match service.in_doubt.first() {
         Some((id, why)) => format!("; `{id}` waits for a decision: {why}"),
         None => String::new(),
     };
+    let neglected = match service.neglected.as_slice() {
+        [] => String::new(),
+        [id, others @ ..] => format!(
+            "; {} due and nobody works on them, for example `{id}`: run `kenning serve`",
+            others.len() + 1
+        ),
+    };
     let told = format!(
-        "{failed} of {ended} workflows failed, {} are under way{doubt}",
+        "{failed} of {ended} workflows failed, {} are under way{doubt}{neglected}",
         service.n_active
     );
     (state, told)
@@ -344,7 +390,7 @@ fn examine_agents(agents: AgentHealth) -> (State, String) {
     (state, about)
 }
 
-fn details(uptime: Duration, memory: ProcessMemory, log: LogStats) -> Details {
+fn details(uptime: Duration, memory: ProcessMemory, log: LogStats, peers: SyncStatus) -> Details {
     Details {
         memory: memory.into(),
         uptime: uptime.as_secs(),
@@ -357,5 +403,6 @@ fn details(uptime: Duration, memory: ProcessMemory, log: LogStats) -> Details {
         },
         pid: std::process::id(),
         audit_log: log.into(),
+        peers: peers.into(),
     }
 }

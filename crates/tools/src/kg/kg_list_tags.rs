@@ -42,7 +42,9 @@ impl Tool for KgListTags {
         let total = all.len();
         let skip = ctx.skip("data");
         ctx.of_all("data", total);
-        let limit = input.limit.map_or(100, |it| it.told(ctx, "limit"));
+        let limit = input
+            .limit
+            .map_or(100, |it| it.get_with_remark(ctx, "limit"));
         let shown = all.into_iter().skip(skip).take(limit);
         let shown = shown.map(|it| Tag {
             tag: it.tag,

@@ -70,7 +70,9 @@ impl Tool for KgQuery {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Vec<Node>>> {
         let skip = ctx.skip("data");
-        let limit = input.limit.map_or(50, |it| it.told(ctx, "limit"));
+        let limit = input
+            .limit
+            .map_or(50, |it| it.get_with_remark(ctx, "limit"));
         let query = DocumentQuery {
             text: input.query.filter(|it| !it.is_empty()),
             doc_type: input.doc_type.map(|it| it.0),

@@ -84,7 +84,10 @@ impl Tool for KgSearchNodes {
             text: Some(text.clone()),
             doc_type: input.doc_type.map(|it| it.0),
             status: input.status.map(|it| it.0),
-            limit: input.limit.map_or(20, |it| it.told(ctx, "limit")) + skip,
+            limit: input
+                .limit
+                .map_or(20, |it| it.get_with_remark(ctx, "limit"))
+                + skip,
             content: true,
             ..DocumentQuery::default()
         };

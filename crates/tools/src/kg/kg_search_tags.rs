@@ -83,7 +83,10 @@ impl Tool for KgSearchTags {
         let tags = tags(input.tags.value())?;
         let cached = ctx.engine.kg().graph_is_in_memory(ctx.caller)?;
         let skip = ctx.skip("data.nodes");
-        let limit = input.limit.map_or(20, |it| it.told(ctx, "limit")) + skip;
+        let limit = input
+            .limit
+            .map_or(20, |it| it.get_with_remark(ctx, "limit"))
+            + skip;
         let found = ctx
             .engine
             .kg()

@@ -3,7 +3,7 @@
 use super::words::KgReply;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::PeerView;
+use kenning_engine::{ExchangeView, PeerView};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct KgSyncStatus;
 pub struct Input {
     /// Specific peer ID (default: all peers)
     peer_id: Option<String>,
-    /// Include detailed sync metrics and history
+    /// With metrics and history
     #[serde(default)]
     detailed: bool,
 }
@@ -37,6 +37,33 @@ pub(super) struct PeerRow {
     last_error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<Metrics>,
+    /// The last exchanges that brought something or failed, newest first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Vec<Exchange>>,
+}
+
+/// An exchange with a peer.
+#[derive(Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Exchange {
+    timestamp: String,
+    events_received: u64,
+    events_sent: u64,
+    /// In milliseconds.
+    duration: u64,
+    error: Option<String>,
+}
+
+impl From<&ExchangeView> for Exchange {
+    fn from(it: &ExchangeView) -> Self {
+        Self {
+            timestamp: it.at.clone(),
+            events_received: it.n_received,
+            events_sent: it.n_sent,
+            duration: it.took_ms,
+            error: it.error.clone(),
+        }
+    }
 }
 
 /// What was counted of one peer.
@@ -76,14 +103,16 @@ pub(super) struct Summary {
     error_peers: usize,
 }
 
-/// What this node does by itself.
+/// What processes on this store do by themselves.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Service {
+    /// Whether one of them exchanges with peers.
     running: bool,
+    /// Whether it is set to call peers by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     auto_sync_enabled: Option<bool>,
-    /// How often peers are called, in milliseconds.
+    /// How often peers are called, in milliseconds; 0 for never.
     #[serde(skip_serializing_if = "Option::is_none")]
     sync_interval: Option<u64>,
     syncing: bool,
@@ -120,7 +149,7 @@ fn row(view: &PeerView, detailed: bool) -> PeerRow {
     PeerRow {
         id: view.peer.id.clone(),
         endpoint: view.peer.endpoint.clone(),
-        did: view.peer.did.to_string(),
+        did: view.did.clone(),
         status: view.status,
         last_sync_time: view.last_sync.clone(),
         error_count: view.n_errors,
@@ -137,6 +166,7 @@ fn row(view: &PeerView, detailed: bool) -> PeerRow {
             lag: view.lag,
             unsent: view.n_unsent,
         }),
+        history: detailed.then(|| view.history.iter().map(Exchange::from).collect()),
     }
 }
 
@@ -172,7 +202,7 @@ impl Tool for KgSyncStatus {
         let is_one = input.peer_id.is_some();
         let service_status = Service {
             running: status.is_running,
-            auto_sync_enabled: (!is_one).then_some(status.is_running),
+            auto_sync_enabled: (!is_one).then_some(status.interval_ms > 0),
             sync_interval: (!is_one).then_some(status.interval_ms),
             syncing: status.is_syncing,
         };

@@ -136,12 +136,13 @@ fn stats(ctx: &Call<'_>) -> Result<Value> {
             "confidence": it.pattern.confidence(), "score": rounded(it.score),
         })
     });
-    let rate = match stats.n_trajectories {
+    let agents = ctx.engine.agent_tasks().health(ctx.caller)?;
+    let rate = match stats.n_trajectories - stats.n_cancelled {
         0 => 0.0,
         all => rounded(stats.n_succeeded as f64 * 100.0 / all as f64),
     };
     Ok(json!({
-        "totalTrajectories": stats.n_trajectories, "activeTrajectories": stats.n_active,
+        "totalTrajectories": stats.n_trajectories, "activeTrajectories": stats.n_active + agents.running,
         "successRate": rate, "avgDuration": stats.mean_ms,
         "avgDurationFormatted": format_duration(stats.mean_ms),
         "detectedPatterns": stats.n_patterns, "learningRecords": stats.n_learned,

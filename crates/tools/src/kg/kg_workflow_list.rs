@@ -5,7 +5,8 @@ use super::words::{Clamped, KgReply, members, number_schema};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::runs::{Family, Run, RunFilter, Status};
-use kenning_engine::{WorkflowKind, timestamp};
+use kenning_engine::timestamp;
+use kenning_engine::workflow_steps::WorkflowKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -165,7 +166,7 @@ impl Tool for KgWorkflowList {
         }
         for kind in WorkflowKind::ALL {
             let n = all.iter().filter(|it| it.kind == kind.as_str()).count();
-            by_type.insert(kind.listed().to_owned(), n.into());
+            by_type.insert(kind.list_name().to_owned(), n.into());
         }
         let total = all.len();
         let status_word = input.status.unwrap_or_default();
@@ -196,7 +197,7 @@ impl Tool for KgWorkflowList {
         let returned = workflows.len();
         let next = offset + returned;
         let has_more = next < filtered;
-        let service = ctx.engine.workflow_service(ctx.caller)?;
+        let service = ctx.engine.workflows().service(ctx.caller)?;
         let data = Found {
             workflows,
             summary: members(json!({

@@ -4,7 +4,8 @@ use super::words::{KgReply, Required};
 use crate::{Call, Effect, Example, Tool, Toolset, flows};
 use kenning_core::{Error, Result};
 use kenning_engine::runs::{Outcome, Run, Status};
-use kenning_engine::{WorkflowKind, timestamp};
+use kenning_engine::timestamp;
+use kenning_engine::workflow_steps::WorkflowKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -123,9 +124,10 @@ impl Tool for KgWorkflowStart {
             ))
         })?;
         flows::check_not_in_action()?;
-        let run = ctx
-            .engine
-            .start_workflow(ctx.caller, kind, input.input.unwrap_or_default())?;
+        let run =
+            ctx.engine
+                .workflows()
+                .start(ctx.caller, kind, input.input.unwrap_or_default())?;
         let run = flows::advance_in_call(ctx.board, ctx.caller, run)?;
         let is_serving = ctx.engine.runs().is_serving();
         if run.status == Status::Running && !is_serving {

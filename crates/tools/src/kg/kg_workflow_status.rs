@@ -4,8 +4,9 @@ use super::words::{KgReply, members};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::runs::{Family, Outcome, Run, RunStats};
+use kenning_engine::timestamp;
 use kenning_engine::workflow::READY_SCORE;
-use kenning_engine::{INACTIVITY_MS, WorkflowKind, WorkflowService, timestamp};
+use kenning_engine::workflow_steps::{INACTIVITY_MS, WorkflowKind, WorkflowService};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -66,7 +67,7 @@ impl Tool for KgWorkflowStatus {
                 .run(ctx.caller, Family::Workflow, id.trim())?,
             None => None,
         };
-        let service = ctx.engine.workflow_service(ctx.caller)?;
+        let service = ctx.engine.workflows().service(ctx.caller)?;
         let data = Found {
             found: run.is_some(),
             workflow: run.as_ref().map(|it| members(shown(it))),
@@ -86,7 +87,7 @@ impl Tool for KgWorkflowStatus {
 /// The word of a run's kind where runs are listed.
 pub(super) fn kind_word(run: &Run) -> &str {
     match WorkflowKind::parse(&run.kind) {
-        Some(kind) => kind.listed(),
+        Some(kind) => kind.list_name(),
         None => &run.kind,
     }
 }
@@ -126,5 +127,6 @@ fn figures(stats: &RunStats) -> Value {
     json!({
         "totalExecutions": stats.n_ended, "successfulExecutions": stats.n_completed,
         "failedExecutions": stats.n_failed, "averageDuration": stats.mean_ms, "successRate": rate,
+        "timedOutExecutions": stats.n_timed_out, "cancelledExecutions": stats.n_cancelled,
     })
 }

@@ -85,7 +85,7 @@ impl<const MIN: u32, const MAX: u32> Clamped<MIN, MAX> {
     }
 
     /// The number; says so beside the answer if it is not the one that was asked for.
-    pub(crate) fn told(self, ctx: &Call<'_>, field: &str) -> usize {
+    pub(crate) fn get_with_remark(self, ctx: &Call<'_>, field: &str) -> usize {
         if self.is_clamped {
             ctx.remark(format!(
                 "`{field}` is from {MIN} to {MAX}: {} is used",

@@ -56,7 +56,9 @@ impl Tool for KgBacklinks {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let skip = ctx.skip("data.backlinks");
-        let limit = input.limit.map_or(50, |it| it.told(ctx, "limit"));
+        let limit = input
+            .limit
+            .map_or(50, |it| it.get_with_remark(ctx, "limit"));
         let found = ctx
             .engine
             .kg()

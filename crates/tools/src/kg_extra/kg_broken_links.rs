@@ -57,7 +57,9 @@ impl Tool for KgBrokenLinks {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let skip = ctx.skip("data.links");
-        let limit = input.limit.map_or(100, |it| it.told(ctx, "limit"));
+        let limit = input
+            .limit
+            .map_or(100, |it| it.get_with_remark(ctx, "limit"));
         let (links, total) = ctx
             .engine
             .kg()

@@ -51,8 +51,12 @@ impl Tool for KgCommunities {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let (limit, members) = (
-            input.limit.map_or(20, |it| it.told(ctx, "limit")),
-            input.members.map_or(10, |it| it.told(ctx, "members")),
+            input
+                .limit
+                .map_or(20, |it| it.get_with_remark(ctx, "limit")),
+            input
+                .members
+                .map_or(10, |it| it.get_with_remark(ctx, "members")),
         );
         let skip = ctx.skip("data.communities");
         let (all, total) = ctx

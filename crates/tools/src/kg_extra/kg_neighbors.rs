@@ -53,8 +53,11 @@ impl Tool for KgNeighbors {
     type Output = KgReply<Output>;
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
-        let depth = u32::try_from(input.depth.map_or(1, |it| it.told(ctx, "depth"))).unwrap_or(1);
-        let limit = input.limit.map_or(50, |it| it.told(ctx, "limit"));
+        let depth = u32::try_from(input.depth.map_or(1, |it| it.get_with_remark(ctx, "depth")))
+            .unwrap_or(1);
+        let limit = input
+            .limit
+            .map_or(50, |it| it.get_with_remark(ctx, "limit"));
         let (node, near) =
             ctx.engine
                 .kg()

@@ -49,7 +49,9 @@ impl Tool for KgOrphans {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let skip = ctx.skip("data.orphans");
-        let limit = input.limit.map_or(20, |it| it.told(ctx, "limit"));
+        let limit = input
+            .limit
+            .map_or(20, |it| it.get_with_remark(ctx, "limit"));
         let (orphans, total) = ctx.engine.kg().graph_orphans(ctx.caller, skip, limit)?;
         ctx.of_all("data.orphans", total);
         let orphans: Vec<Lonely> = orphans

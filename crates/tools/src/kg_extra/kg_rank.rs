@@ -49,7 +49,9 @@ impl Tool for KgRank {
 
     fn call(ctx: &Call<'_>, input: Input) -> Result<KgReply<Output>> {
         let skip = ctx.skip("data.nodes");
-        let limit = input.limit.map_or(20, |it| it.told(ctx, "limit"));
+        let limit = input
+            .limit
+            .map_or(20, |it| it.get_with_remark(ctx, "limit"));
         let (ranks, total) = ctx.engine.kg().graph_ranks(ctx.caller, skip + limit)?;
         ctx.of_all("data.nodes", total);
         let nodes: Vec<Ranked> = ranks

@@ -1,14 +1,14 @@
 //! `execute`
 
-use super::load::scope;
-use super::words::{Answer, item_type, settled};
-use crate::{Call, Effect, Example, Reply, TOOLS, Tool, Toolset, near};
+mod signing;
+
+use super::words::{Answer, item_type, with_details};
+use crate::{Call, Effect, Example, Reply, Tool, Toolset, near};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::Scope;
 use kenning_engine::kami::{FoundTool, ToolFunction, ToolRun};
 use kenning_engine::kiwi::{
-    DirectiveRun, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun, NewItem, SignAs,
-    SignCandidate, SignItem, SignState, SignedItem, ToolItemRun,
+    DirectiveRun, ItemScope, ItemSource, ItemTarget, ItemType, KnowledgeRun, SignAs, ToolItemRun,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -179,7 +179,7 @@ impl Doing<'_> {
             return Ok(());
         };
         let (ctx, engine) = (self.ctx, self.ctx.engine);
-        settled(
+        with_details(
             ctx,
             engine
                 .kiwi()
@@ -227,20 +227,20 @@ impl Doing<'_> {
                     &given,
                     parent,
                 );
-                let run = settled(self.ctx, run)?;
+                let run = with_details(self.ctx, run)?;
                 Ok(self.answer("executed", "run", directive(run)))
             }
             ItemType::Knowledge => {
                 if let Some(run_id) = &self.run_id {
                     let known = self.ctx.engine.kiwi().require_run(self.ctx.caller, run_id);
-                    settled(self.ctx, known)?;
+                    with_details(self.ctx, known)?;
                 }
                 let run = self
                     .ctx
                     .engine
                     .kiwi()
                     .run_knowledge(self.ctx.caller, &self.target);
-                let run = settled(self.ctx, run)?;
+                let run = with_details(self.ctx, run)?;
                 Ok(self.answer("executed", "run", knowledge(run)))
             }
             ItemType::Tool => self.run_tool(),
@@ -294,7 +294,7 @@ impl Doing<'_> {
             ctx.engine
                 .kiwi()
                 .run_item_tool(ctx.caller, &self.target, &given, run_id, &reaches);
-        let run = settled(ctx, run)?;
+        let run = with_details(ctx, run)?;
         self.ran_item(run)
     }
 
@@ -304,7 +304,7 @@ impl Doing<'_> {
             return Ok(());
         };
         let (ctx, engine) = (self.ctx, self.ctx.engine);
-        settled(ctx, engine.kiwi().require_run_may(ctx.caller, run_id, tool))
+        with_details(ctx, engine.kiwi().require_run_may(ctx.caller, run_id, tool))
     }
 
     /// A tool that fails is an error, with all of its output.
@@ -396,7 +396,7 @@ impl Doing<'_> {
             version.as_deref(),
             changelog,
         );
-        let done = settled(self.ctx, done)?;
+        let done = with_details(self.ctx, done)?;
         let fields = json!({
             "version": done.version, "registry": done.registry, "url": done.url,
             "integrity": done.sha256,
@@ -430,151 +430,9 @@ impl Doing<'_> {
             .engine
             .kiwi()
             .delete_item(self.ctx.caller, &self.target, source);
-        let done = settled(self.ctx, done)?;
+        let done = with_details(self.ctx, done)?;
         let fields = json!({ "deleted_from": done.from, "deleted": done.paths });
         Ok(self.answer("deleted", "delete", fields))
-    }
-
-    fn sign(self, sign_as: SignAs) -> Result<Answer> {
-        let id = &self.target.id;
-        if id.contains(['*', '?']) {
-            return self.sign_many(sign_as);
-        }
-        let is_taken = TOOLS.iter().any(|it| it.name() == id);
-        if self.target.item_type == ItemType::Tool && is_taken {
-            return Err(
-                Error::conflict(format!("a tool of this server is called `{id}` already"))
-                    .hint("give the item another id"),
-            );
-        }
-        let location = self.text("location")?;
-        let location = location
-            .as_deref()
-            .map(|it| scope("parameters.location", it))
-            .transpose()?;
-        let content = match self.text("content")? {
-            None => None,
-            Some(content) => Some(NewItem {
-                content,
-                extension: self.text("extension")?,
-                fields: self.parameters.clone(),
-            }),
-        };
-        let what = SignItem {
-            target: self.target.clone(),
-            sign_as,
-            location,
-            category: self.text("category")?,
-            content,
-        };
-        let done = settled(
-            self.ctx,
-            self.ctx.engine.kiwi().sign_item(self.ctx.caller, &what),
-        )?;
-        let (status, action) = match sign_as {
-            SignAs::Sign => ("signed", "sign"),
-            SignAs::Create => ("created", "create"),
-            SignAs::Update => ("updated", "update"),
-        };
-        Ok(self.answer(status, action, signed(done)))
-    }
-
-    /// Signs every item that matches a pattern, once somebody has confirmed the list.
-    fn sign_many(self, sign_as: SignAs) -> Result<Answer> {
-        let (ctx, pattern) = (self.ctx, &self.target.id);
-        if sign_as != SignAs::Sign {
-            return Err(
-                Error::invalid(format!("item_id: `{pattern}` is a pattern of many items"))
-                    .hint("only action `sign` takes a pattern"),
-            );
-        }
-        let location = self.text("location")?;
-        let location = location
-            .as_deref()
-            .map(|it| scope("parameters.location", it))
-            .transpose()?;
-        let found = ctx
-            .engine
-            .kiwi()
-            .sign_candidates(ctx.caller, &self.target, location);
-        let found = settled(ctx, found)?;
-        let (to_sign, rest): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|it| it.state.is_to_sign());
-        let n_unchanged = rest.iter().filter(|it| it.state == SignState::Signed);
-        let n_unchanged = n_unchanged.count();
-        let invalid: Vec<&SignCandidate> = rest
-            .iter()
-            .filter(|it| it.state == SignState::Invalid)
-            .collect();
-        let listed = to_sign.iter().chain(invalid.iter().copied());
-        let listed: Vec<Value> = listed.take(LISTED_MAX).map(candidate).collect();
-        let list = json!({
-            "items": listed, "total": to_sign.len(), "invalid": invalid.len(),
-            "unchanged": n_unchanged,
-        });
-        if self.target.dry_run {
-            return Ok(self.answer("signed", "sign", list));
-        }
-        let may_sign = ctx
-            .engine
-            .kiwi()
-            .require_may_sign_many(ctx.caller, &self.target, location);
-        if may_sign.is_err() {
-            ctx.detail(list.clone());
-        }
-        settled(ctx, may_sign)?;
-        let is_confirmed = self.parameters.get("confirm") == Some(&Value::Bool(true));
-        if !is_confirmed && !to_sign.is_empty() {
-            ctx.detail(list);
-            ctx.detail(json!({ "required": { "confirm": true } }));
-            let n = to_sign.len();
-            let error = format!("Signing {n} items requires confirmation");
-            return Err(Error::invalid(error)
-                .hint("look at `items`, then give `parameters: {\"confirm\": true}`"));
-        }
-        let (mut signed, mut failed) = (Vec::new(), Vec::new());
-        for it in invalid.iter().copied() {
-            failed.push(json!({ "id": it.id, "path": it.path, "error": it.issues.join("; ") }));
-        }
-        for it in &to_sign {
-            let is_taken = TOOLS.iter().any(|tool| tool.name() == it.id);
-            if self.target.item_type == ItemType::Tool && is_taken {
-                let error = "a tool of this server has this name already";
-                failed.push(json!({ "id": it.id, "path": it.path, "error": error }));
-                continue;
-            }
-            match ctx
-                .engine
-                .kiwi()
-                .sign_candidate_item(ctx.caller, &self.target, it)
-            {
-                Ok(done) => signed.push(json!({
-                    "id": done.id, "version": done.version, "category": done.category,
-                    "path": done.path, "integrity": done.hash,
-                })),
-                Err(fault) => failed
-                    .push(json!({ "id": it.id, "path": it.path, "error": fault.error.message })),
-            }
-        }
-        let summary = format!(
-            "{} signed, {} failed, {n_unchanged} signed before",
-            signed.len(),
-            failed.len()
-        );
-        let total = signed.len() + failed.len();
-        let truncated = (total > LISTED_MAX).then_some(true);
-        signed.truncate(LISTED_MAX);
-        failed.truncate(LISTED_MAX);
-        let fields = json!({
-            "signed": signed, "failed": failed, "unchanged": n_unchanged, "total": total,
-            "summary": summary, "truncated": truncated,
-        });
-        if signed.is_empty() && !failed.is_empty() {
-            ctx.detail(fields);
-            return Err(Error::invalid("None of the items could be signed")
-                .hint("`failed` says what is wrong with each"));
-        }
-        Ok(self.answer("signed", "sign", fields))
     }
 
     fn link(self) -> Result<Answer> {
@@ -582,7 +440,7 @@ impl Doing<'_> {
         let done = engine
             .kiwi()
             .link_items(self.ctx.caller, &self.target, &self.parameters);
-        let done = settled(self.ctx, done)?;
+        let done = with_details(self.ctx, done)?;
         let fields = json!({
             "from": done.from, "to": done.to, "target_id": done.to,
             "relationship_type": done.relationship, "updated": done.is_update.then_some(true),
@@ -624,21 +482,6 @@ fn outcome(fields: &Map<String, Value>) -> Value {
     Value::Object(told.collect())
 }
 
-/// An item that would be signed.
-fn candidate(it: &SignCandidate) -> Value {
-    let mut fields = json!({
-        "id": it.id, "category": it.category, "location": it.location.word(), "path": it.path,
-        "state": it.state.word(),
-    });
-    if !it.version.is_empty() {
-        fields["version"] = it.version.as_str().into();
-    }
-    if !it.issues.is_empty() {
-        fields["validation_issues"] = it.issues.clone().into();
-    }
-    fields
-}
-
 /// The output of a program is its result. A long one is not repeated.
 fn say_once(data: &mut Value, result: &Value) {
     if let Some(Value::String(stdout)) = data.get_mut("stdout")
@@ -659,7 +502,7 @@ fn directive(run: DirectiveRun) -> Value {
     let steps: Vec<Value> = run
         .steps
         .iter()
-        .map(|it| json!({ "name": it.name, "description": it.description, "action": it.action }))
+        .map(|step| json!({ "name": step.name, "description": step.description, "action": step.action }))
         .collect();
     json!({
         "source": if run.location.is_some() { "local" } else { "builtin" },
@@ -682,22 +525,5 @@ fn knowledge(run: KnowledgeRun) -> Value {
         "tags": run.tags, "location": run.location.word(), "path": run.path,
         "integrity_short": short(run.integrity.as_deref()), "integrity": run.integrity,
         "instructions": "Use this knowledge to inform your decisions.",
-    })
-}
-
-fn signed(done: SignedItem) -> Value {
-    json!({
-        "version": done.version, "category": done.category, "location": done.location.word(),
-        "path": done.path,
-        "signed": done.signer.is_none().then_some(false),
-        "next": done.next,
-        "signature": done.signer.map(|signer| {
-            json!({ "hash": done.hash, "timestamp": done.at, "signer": signer })
-        }),
-        "warnings": Some(done.warnings).filter(|it| !it.is_empty()),
-        "integrity_short": short(Some(&done.hash)), "integrity": done.hash,
-        "moved": done.moved_from.is_some().then_some(true),
-        "old_category": done.moved_from,
-        "new_category": done.moved_from.is_some().then_some(&done.category),
     })
 }

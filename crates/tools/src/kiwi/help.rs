@@ -91,7 +91,7 @@ impl Tool for Help {
         let singular = asked.strip_suffix('s').unwrap_or(&asked);
         let found = TOPICS
             .iter()
-            .find(|it| it.name == asked || it.name == singular);
+            .find(|topic| topic.name == asked || topic.name == singular);
         if let Some(found) = found.filter(|it| it.name != "overview") {
             return Ok(answer(found.text.trim_end(), found.name, None));
         }

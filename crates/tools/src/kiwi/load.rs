@@ -1,6 +1,6 @@
 //! `load`
 
-use super::words::{Answer, item_type, settled};
+use super::words::{Answer, item_type, with_details};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::kiwi::{ItemScope, ItemTarget, LoadFrom, LoadItem};
@@ -76,7 +76,7 @@ impl Tool for Load {
             version: input.version,
             force: input.force,
         };
-        let done = settled(ctx, ctx.engine.kiwi().load_item(ctx.caller, &what))?;
+        let done = with_details(ctx, ctx.engine.kiwi().load_item(ctx.caller, &what))?;
         Ok(Answer::new(
             ctx,
             json!({

@@ -276,7 +276,11 @@ fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
                 )
             })
             .collect();
-        Catalogue::new(texts.iter().map(|it| (it.0.as_str(), it.1.as_str())))
+        Catalogue::new(
+            texts
+                .iter()
+                .map(|entry| (entry.0.as_str(), entry.1.as_str())),
+        )
     });
     let found = catalogue.search(query, TOOLS.len()).into_iter();
     let words = AskedWords::of(query);

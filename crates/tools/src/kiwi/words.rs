@@ -57,7 +57,7 @@ pub(super) fn item_type(ctx: &Call<'_>, word: &str) -> Result<ItemType> {
 }
 
 /// The result of an action; the fields of a fault are shown beside its error.
-pub(super) fn settled<T>(ctx: &Call<'_>, result: ItemResult<T>) -> Result<T> {
+pub(super) fn with_details<T>(ctx: &Call<'_>, result: ItemResult<T>) -> Result<T> {
     result.map_err(|fault| {
         let ItemFault { error, details } = *fault;
         ctx.detail(Value::Object(details));

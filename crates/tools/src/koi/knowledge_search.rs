@@ -39,7 +39,7 @@ pub struct Input {
 /// What the HTTP API takes.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 pub struct Request {
-    /// In any words.
+    /// Search text, free form.
     #[schemars(length(min = 1))]
     pub query: String,
     /// At most so many documents, and so many passages.

@@ -83,10 +83,10 @@ impl Tool for IntegrityCheck {
             Scope::All => IntegrityScope::All,
         };
         let found = ctx.engine.omi().check_integrity(ctx.caller, scope)?;
-        let topology = found.topology.map(|it| Topology {
-            orphan_nodes: it.orphan_nodes,
-            sudden_cores: it.sudden_cores,
-            warnings: it.warnings,
+        let topology = found.topology.map(|topology| Topology {
+            orphan_nodes: topology.orphan_nodes,
+            sudden_cores: topology.sudden_cores,
+            warnings: topology.warnings,
         });
         Ok(Output {
             now_md: found.now_md,

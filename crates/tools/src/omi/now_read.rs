@@ -43,12 +43,12 @@ impl Tool for NowRead {
     type Output = Output;
 
     fn call(ctx: &Call<'_>, _: Input) -> Result<Output> {
-        let now = ctx.engine.omi().now_read(ctx.caller)?.map(|it| Now {
-            current_task: it.task,
-            recent_completions: it.completions,
-            pending_decisions: it.pending,
-            key_files: it.files,
-            timestamp: it.timestamp,
+        let now = ctx.engine.omi().now_read(ctx.caller)?.map(|now| Now {
+            current_task: now.task,
+            recent_completions: now.completions,
+            pending_decisions: now.pending,
+            key_files: now.files,
+            timestamp: now.timestamp,
         });
         Ok(Output { now })
     }

@@ -1,8 +1,14 @@
 //! Agents: what they find, what they leave behind, and what they refuse.
 
-use kenning_testing::Fixture;
+use crate::shapes;
+use kenning_engine::agents::{AgentKind, Priority, Spawn, Toolbox};
+use kenning_engine::{Caller, llm::ToolSpec};
+use kenning_testing::{Fixture, Outside};
+use kenning_testing_llm::{Reply, Scripted};
 use kenning_tools::Selection;
 use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 fn spawn(fixture: &Fixture, arguments: Value) -> Value {
     let reply = fixture.call("kg_agent_spawn", arguments);
@@ -383,4 +389,174 @@ fn every_task_leaves_a_trajectory() {
         "{found:?}"
     );
     assert!(found[0].actions().contains(&"check-links"), "{found:?}");
+}
+
+/// A model that says nothing of interest, and a fixture that asks it.
+fn with_model(replies: Vec<Reply>) -> (Scripted, Fixture) {
+    let model = Scripted::saying(replies);
+    let endpoint = model.url("/v1");
+    let outside = Outside::of(&[
+        ("KENNING_MODEL_ENDPOINT", &endpoint),
+        ("KENNING_MODEL_NAME", "tiny"),
+    ]);
+    (model, Fixture::in_world(Selection::default(), outside))
+}
+
+fn analyst(name: &str) -> Spawn {
+    Spawn {
+        kind: AgentKind::Analyst,
+        name: Some(name.to_owned()),
+        task: "Measure".to_owned(),
+        timeout: None,
+        retries: None,
+        priority: Priority::Medium,
+    }
+}
+
+/// Holds its agent up in the middle of its work until it is told to go on; dies if nobody is left to tell it.
+struct Gate {
+    entered: Sender<()>,
+    leave: Mutex<Receiver<()>>,
+}
+
+impl Gate {
+    fn new() -> (Self, Receiver<()>, Sender<()>) {
+        let ((entered, seen), (go, leave)) = (channel(), channel());
+        let leave = Mutex::new(leave);
+        (Self { entered, leave }, seen, go)
+    }
+}
+
+impl Toolbox for Gate {
+    fn tools(&self, _: AgentKind) -> Vec<ToolSpec> {
+        self.entered.send(()).unwrap();
+        self.leave.lock().unwrap().recv().expect("a process dies");
+        Vec::new()
+    }
+
+    fn call(&self, _: &str, _: Value, _: &Caller) -> Result<String, String> {
+        Err("nothing".to_owned())
+    }
+}
+
+/// The first agent of the listing, once it satisfies this.
+fn listed_once(fixture: &Fixture, is_so: impl Fn(&Value) -> bool) -> Value {
+    let began = std::time::Instant::now();
+    loop {
+        let listed = fixture.call("kg_agent_list", json!({})).value.unwrap();
+        if is_so(&listed["data"]["agents"][0]) {
+            return listed;
+        }
+        assert!(began.elapsed().as_secs() < 60, "{listed:#}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn an_agent_does_one_task_at_a_time_whatever_process_asks_and_is_listed_as_the_contract_shows() {
+    let (_model, one) = with_model(vec![Reply::Says("done".to_owned())]);
+    let two = one.again(Selection::default());
+    let spawned = spawn(&two, json!({ "type": "researcher", "task": "Look" }));
+    let faults = shapes::lacks(&shapes::kg_answer("kg_agent_spawn"), &spawned, "spawn");
+    assert_eq!(faults, Vec::<String>::new(), "{spawned:#}");
+    let (gate, entered, go) = Gate::new();
+    let (first, second) = std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            let agents = one.board.engine().agent_tasks();
+            agents.spawn(&one.owner(), &analyst("ann"), &gate)
+        });
+        entered.recv().unwrap();
+        let second = scope.spawn(|| {
+            let ask = json!({ "type": "analyst", "name": "ann", "task": "Measure again" });
+            two.call("kg_agent_spawn", ask)
+        });
+        // It waits for the other process.
+        let listed = listed_once(&two, |it| it["queuedTasks"] == 1);
+        let faults = shapes::lacks(&shapes::kg_answer("kg_agent_list"), &listed, "list");
+        assert_eq!(faults, Vec::<String>::new(), "{listed:#}");
+        let ann = &listed["data"]["agents"][0];
+        assert_eq!(
+            (&ann["status"], &ann["completedTasks"]),
+            (&json!("running"), &json!(0)),
+            "{ann}"
+        );
+        assert!(ann["currentTask"].as_str().unwrap().starts_with("task-"));
+        let stats = two.call("kg_trajectory_list", json!({})).value.unwrap();
+        assert_eq!(stats["data"]["stats"]["activeTrajectories"], 1, "{stats:#}");
+        go.send(()).unwrap();
+        (first.join().unwrap(), second.join().unwrap())
+    });
+    assert!(first.is_ok(), "{first:?}");
+    assert!(!second.is_error(), "{}", second.text);
+    let ann = listed_once(&one, |it| it["name"] == "ann")["data"]["agents"][0].clone();
+    assert_eq!(
+        (&ann["status"], &ann["completedTasks"], &ann["queuedTasks"]),
+        (&json!("completed"), &json!(2), &json!(0)),
+        "{ann}"
+    );
+}
+
+#[test]
+fn an_agent_whose_process_died_is_free_at_once() {
+    let (_model, one) = with_model(vec![Reply::Says("done".to_owned())]);
+    let two = one.again(Selection::default());
+    let (gate, entered, go) = Gate::new();
+    std::thread::scope(|scope| {
+        let dies = scope.spawn(|| {
+            let agents = one.board.engine().agent_tasks();
+            agents.spawn(&one.owner(), &analyst("ann"), &gate)
+        });
+        entered.recv().unwrap();
+        drop(go);
+        assert!(dies.join().is_err());
+    });
+    let listed = two.call("kg_agent_list", json!({})).value.unwrap();
+    let ann = &listed["data"]["agents"][0];
+    assert_eq!(
+        (&ann["status"], &ann["currentTask"], &ann["queuedTasks"]),
+        (&json!("terminated"), &Value::Null, &json!(0)),
+        "{ann}"
+    );
+    let ask = json!({ "type": "analyst", "name": "ann", "task": "Measure", "options": { "timeout": 30_000 } });
+    let again = spawn(&two, ask);
+    assert_eq!(again["data"]["agentId"], ann["id"]);
+}
+
+/// Cancels its agent after the model has asked for a tool.
+struct Canceller<'a>(&'a Fixture);
+
+impl Toolbox for Canceller<'_> {
+    fn tools(&self, _: AgentKind) -> Vec<ToolSpec> {
+        vec![ToolSpec {
+            name: "kg_stats".to_owned(),
+            description: "Counts".to_owned(),
+            schema: json!({ "type": "object" }),
+        }]
+    }
+
+    fn call(&self, _: &str, _: Value, _: &Caller) -> Result<String, String> {
+        let agents = self.0.board.engine().agent_tasks();
+        assert!(agents.cancel(&self.0.owner(), "ann").unwrap());
+        Ok("{}".to_owned())
+    }
+}
+
+#[test]
+fn what_a_model_took_is_known_also_of_a_task_that_did_not_succeed() {
+    let (model, fixture) = with_model(vec![Reply::call("kg_stats", json!({}))]);
+    let agents = fixture.board.engine().agent_tasks();
+    let ended = agents.spawn(&fixture.owner(), &analyst("ann"), &Canceller(&fixture));
+    assert_eq!(ended.unwrap_err().message, "Task was cancelled");
+    assert_eq!(model.seen().len(), 1);
+    let listed = fixture.call("kg_agent_list", json!({})).value.unwrap();
+    let tokens = listed["data"]["agents"][0]["tokensUsed"].as_u64().unwrap();
+    assert!(tokens > 0, "{listed:#}");
+    let asked = json!({ "eventType": "AgentFailed", "includePayload": true });
+    let events = fixture.call("kg_audit_query", asked).value.unwrap();
+    assert!(
+        events
+            .to_string()
+            .contains(&format!("\"tokensUsed\":{tokens}")),
+        "{events:#}"
+    );
 }

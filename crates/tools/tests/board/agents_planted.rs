@@ -135,6 +135,43 @@ fn each_agent_finds_what_was_planted_and_nothing_else() {
 }
 
 #[test]
+fn an_analysis_finds_every_planted_contradiction_and_link_and_no_other() {
+    let (fixture, _, expected) = planted();
+    let ask = json!({ "workflowId": "analysis", "input": { "docPath": "docs" } });
+    let data = call(&fixture, "kg_workflow_start", ask)["data"].clone();
+    let artifacts = data["artifacts"].as_array().unwrap().iter();
+    let artifacts: Vec<&str> = artifacts.map(|it| it.as_str().unwrap()).collect();
+    let found: BTreeSet<String> = artifacts
+        .iter()
+        .filter(|it| it.contains(": Decide between this line and "))
+        .map(|it| {
+            let mut parts = it.split('`');
+            let here = it.split(": ").next().unwrap();
+            let (there, line) = (parts.nth(1).unwrap(), parts.next().unwrap());
+            let line = line.trim_start_matches(" line ").split(':').next().unwrap();
+            let there = match it.contains("the memory `") {
+                true => "memory".to_owned(),
+                false => format!("{there}:{line}"),
+            };
+            let mut places = [here.to_owned(), there];
+            places.sort();
+            format!("contradiction {}", places.join(" "))
+        })
+        .collect();
+    let of = |kind: &str| -> BTreeSet<String> {
+        let some = expected.iter().filter(|it| it.starts_with(kind));
+        some.map(|it| (*it).to_owned()).collect()
+    };
+    assert_eq!(found, of("contradiction "), "{artifacts:#?}");
+    let links: BTreeSet<String> = artifacts
+        .iter()
+        .filter(|it| it.contains(": Mend the link to "))
+        .map(|it| format!("broken-link {}", it.split(": ").next().unwrap()))
+        .collect();
+    assert_eq!(links, of("broken-link "), "{artifacts:#?}");
+}
+
+#[test]
 fn an_analyst_grades_and_an_architect_orders() {
     let (fixture, ..) = planted();
     let data = spawn(&fixture, "analyst", "Measure everything");
@@ -243,6 +280,24 @@ fn what_changed_without_its_test_is_found() {
         .map(|it| it["references"][0].as_str().unwrap())
         .collect();
     assert_eq!(changed, ["shop/clock.py"], "{after}");
+}
+
+#[test]
+fn what_a_trait_asks_for_needs_neither_words_nor_tests_of_its_own() {
+    let fixture = Fixture::new();
+    let repository = fixture.repositories().join("beach");
+    std::fs::create_dir_all(repository.join("src")).unwrap();
+    let source = "pub struct Walrus;\n\nimpl Drop for Walrus {\n    fn drop(&mut self) {}\n}\n\n\
+        impl Walrus {\n    pub fn sleep(&self) {}\n}\n\n#[test]\nfn it_is() {}\n";
+    std::fs::write(repository.join("src/lib.rs"), source).unwrap();
+    git(&repository, &["init", "--quiet", "--initial-branch=main"]);
+    git(&repository, &["add", "--all"]);
+    git(&repository, &["commit", "--quiet", "--message", "first"]);
+    scan(&fixture, &repository);
+    let data = spawn(&fixture, "tester", "Find what is untested or undocumented");
+    let findings = data["taskResult"]["findings"].to_string();
+    assert!(findings.contains("Walrus.sleep"), "{findings}");
+    assert!(!findings.contains("Walrus.drop"), "{findings}");
 }
 
 /// Cancels its agent when the model's tools are asked for.

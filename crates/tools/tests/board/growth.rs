@@ -80,6 +80,40 @@ fn files_of_killed_writes_and_their_locks_are_removed_once_they_are_old() {
 }
 
 #[test]
+fn the_doctor_tells_the_size_of_the_write_ahead_log_and_warns_of_a_large_one() {
+    let fixture = Fixture::without_vault(Selection::default());
+    let engine = fixture.board.engine();
+    let told = || {
+        let found = engine.doctor().unwrap();
+        let line = found.seen.iter().find(|it| it.0 == "write-ahead log");
+        let line = line.unwrap_or_else(|| panic!("{:?}", found.seen)).1.clone();
+        let warnings = found.warnings.iter();
+        let n = warnings.filter(|it| it.contains("write-ahead log")).count();
+        (line, n)
+    };
+    store(&fixture, json!({ "content": "small" }));
+    let (line, n_warnings) = told();
+    assert!(line.starts_with("0."), "{line}");
+    assert_eq!(n_warnings, 0);
+    // A read that is under way keeps the log from being used again.
+    let space = fixture.owner().principal.space;
+    let body = "many words ".repeat(80_000);
+    let read = fixture.log().read(&space, |tx| {
+        tx.head()?;
+        for n in 0..50 {
+            let asked =
+                json!({ "id": format!("v{n}"), "vector": [1.0], "metadata": { "a": body } });
+            let reply = fixture.call("kg_vector_upsert", asked);
+            assert!(!reply.is_error(), "{}", reply.text);
+        }
+        Ok(told())
+    });
+    let (line, n_warnings) = read.unwrap();
+    assert!(!line.starts_with("0."), "{line}");
+    assert_eq!(n_warnings, 1, "{line}");
+}
+
+#[test]
 fn a_write_leaves_no_lock_file() {
     let fixture = Fixture::new();
     for n in 0..5 {
@@ -151,16 +185,16 @@ fn a_call_keeps_to_the_configuration_that_it_read_first() {
     let kernel = fixture.kernel();
     let read = || kernel.memory_config().unwrap().max_now_tokens;
     put(900);
-    kernel.patiently(fixture.owner().waited, || {
+    kernel.with_wait_limit(fixture.owner().waited, || {
         assert_eq!(read(), 900);
         put(1_000);
         assert_eq!(read(), 900);
         // A part of the call is the call.
-        kernel.patiently(fixture.owner().waited, || assert_eq!(read(), 900));
+        kernel.with_wait_limit(fixture.owner().waited, || assert_eq!(read(), 900));
         // Another program in the same call has settings of its own.
         let other = Fixture::new();
         let theirs = other.kernel();
-        let default = theirs.patiently(other.owner().waited, || theirs.memory_config());
+        let default = theirs.with_wait_limit(other.owner().waited, || theirs.memory_config());
         assert_ne!(default.unwrap().max_now_tokens, 900);
         assert_eq!(read(), 900);
         // What the call itself sets, it goes by.

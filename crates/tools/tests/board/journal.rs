@@ -188,15 +188,15 @@ fn leave_item(fixture: &Fixture, text: &str) -> PathBuf {
     let reply = fixture.call("execute", arguments);
     assert!(!reply.is_error(), "{}", reply.text);
     let (kernel, space) = (fixture.kernel(), Space::default());
-    let shelf = fixture.project().join(".ai/knowledge");
-    let path = shelf.join("patterns/003-new.md");
+    let item_dir = fixture.project().join(".ai/knowledge");
+    let path = item_dir.join("patterns/003-new.md");
     let before = fs::read(&path).unwrap();
     let (dir, lock) = (
-        shelf.to_str().unwrap().to_owned(),
-        format!("{}#003-new", shelf.display()),
+        item_dir.to_str().unwrap().to_owned(),
+        format!("{}#003-new", item_dir.display()),
     );
     let mut plan = Plan::new(kernel.log().random(), dir, lock, NOTE_BYTES_MAX);
-    let dir = Dir::open(&shelf).unwrap();
+    let dir = Dir::open(&item_dir).unwrap();
     let changed = Some(Hash::of(&before));
     plan.write(&dir, "patterns/003-new.md", text.as_bytes(), changed)
         .unwrap();
@@ -216,8 +216,8 @@ fn leave_item(fixture: &Fixture, text: &str) -> PathBuf {
 fn an_item_that_was_committed_gets_all_its_files_and_cleaning_up_leaves_them_alone_before() {
     let fixture = Fixture::new();
     let path = leave_item(&fixture, "the new text");
-    let shelf = fixture.project().join(".ai");
-    assert_eq!(n_staged(&shelf), 2);
+    let item_dir = fixture.project().join(".ai");
+    assert_eq!(n_staged(&item_dir), 2);
     // However old they are, files that an intent names stay.
     let old = SystemTime::now() - Duration::from_secs(100 * 24 * 60 * 60);
     for entry in fs::read_dir(path.parent().unwrap()).unwrap().flatten() {
@@ -226,13 +226,13 @@ fn an_item_that_was_committed_gets_all_its_files_and_cleaning_up_leaves_them_alo
     }
     fixture.clock.advance(1);
     fixture.board.engine().clean_up().unwrap().unwrap();
-    assert_eq!(n_staged(&shelf), 2);
+    assert_eq!(n_staged(&item_dir), 2);
     let fixture = fixture.again(Selection::default());
     assert_eq!(fs::read_to_string(&path).unwrap(), "the new text");
     let beside = fs::read_to_string(path.with_file_name("beside.md"));
     assert_eq!(beside.unwrap(), "beside");
     assert_eq!(intents(&fixture), Vec::<String>::new());
-    assert_eq!(n_staged(&shelf), 0);
+    assert_eq!(n_staged(&item_dir), 0);
 }
 
 #[test]

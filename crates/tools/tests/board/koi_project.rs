@@ -3,6 +3,7 @@
 
 use crate::Fixture;
 use crate::koi_repos::{Repo, call, register, scan, status, verify};
+use kenning_core::Space;
 use kenning_engine::Sensors;
 use kenning_engine::koi::ScanResult;
 use kenning_tools::Selection;
@@ -78,11 +79,19 @@ fn koi_repos_a_project_that_is_no_repository_is_left() {
     assert_eq!(status(&fixture)["active_repos"], 0);
 }
 
+/// How many texts have their facts in the store.
+fn n_facts(fixture: &Fixture) -> usize {
+    let log = fixture.log();
+    let rows = log.read(&Space::default(), |tx| tx.list("code.facts"));
+    rows.unwrap().len()
+}
+
 #[test]
 fn koi_repos_a_second_work_tree_is_a_project_too_and_shares_what_is_equal() {
     let fixture = Fixture::new();
     let main = Repo::new(&fixture, "main");
     main.put("a.py", "def one():\n    pass\n");
+    main.put("b.py", "def two():\n    pass\n");
     main.commit();
     fs::remove_dir(fixture.project()).unwrap();
     let place = fixture.project();
@@ -98,9 +107,14 @@ fn koi_repos_a_second_work_tree_is_a_project_too_and_shares_what_is_equal() {
     scanned_by_itself(&fixture);
     let found = status(&fixture);
     assert_eq!(found["repos"][0]["branch"], "side", "{found}");
-    assert_eq!(found["total_code_entities"], 1, "{found}");
+    assert_eq!(found["total_code_entities"], 2, "{found}");
+    assert_eq!(n_facts(&fixture), 2, "one row for each text");
+    // Only one of the two texts differs in the other work tree, so only that one is read.
+    main.put("b.py", "def two():\n    return 2\n");
+    main.commit();
     register(&fixture, &main, "acme/main");
     scan(&fixture);
+    assert_eq!(n_facts(&fixture), 3, "what is equal has one row for both");
     let query = "MATCH (f:Function {name: 'one'}) RETURN f.repo AS repo ORDER BY repo";
     let found = call(&fixture, "code_query", json!({ "cypher": query }));
     assert_eq!(found["results"][0]["repo"], "acme/main");

@@ -108,7 +108,11 @@ fn what_a_step_writes_is_marked_with_it_and_a_process_that_lost_its_run_writes_n
     assert_eq!(claim.begin().unwrap(), Before::Nothing);
     // A process that was away for long still believes that the run is its own.
     let late = claim.effect(1, || {
-        drop(runs.stop(&caller, WORKFLOW, &run.id).unwrap());
+        // Elsewhere: what this thread writes belongs to the step.
+        std::thread::scope(|scope| {
+            let stop = || drop(runs.stop(&caller, WORKFLOW, &run.id).unwrap());
+            scope.spawn(stop).join().unwrap();
+        });
         two.call(
             "memory_store",
             json!({ "content": "too late", "memory_type": "fact" }),
@@ -220,4 +224,84 @@ fn trajectories_survive_are_found_and_teach() {
             )
             .text;
     assert!(found.contains("walrus"), "{found}");
+}
+
+#[test]
+fn a_suspended_run_asks_how_to_go_on_and_goes_on_as_it_is_told() {
+    let fixture = Fixture::new();
+    let (runs, caller) = (fixture.board.engine().runs(), fixture.owner());
+    let space = caller.principal.space.clone();
+    let answer = |id: &str, key: &str, word: &str| {
+        let filled = json!({ "action": "accept", "content": { "decision": word } });
+        runs.answer(&caller, WORKFLOW, id, [(key.to_owned(), filled)].into())
+            .unwrap()
+    };
+    let only = |run: &kenning_engine::runs::Run| {
+        let asked = run.open_questions();
+        assert_eq!(asked.len(), 1, "{asked:?}");
+        asked.into_iter().next().unwrap()
+    };
+    // Suspended by hand.
+    let id = runs.start(&caller, new_run("sync")).unwrap().id;
+    let waits = runs.suspend(&caller, WORKFLOW, &id, "by hand").unwrap();
+    let (key, question) = only(&waits);
+    assert!(question.text.contains("by hand"), "{question:?}");
+    let words = &question.form["properties"]["decision"]["enum"];
+    assert_eq!(*words, json!(["go on", "stop"]));
+    assert_eq!(answer(&id, "another", "stop").status, Status::Suspended);
+    assert_eq!(answer(&id, &key, "perhaps").status, Status::Suspended);
+    let declined = [(key.clone(), json!({ "action": "decline" }))].into();
+    let declined = runs.answer(&caller, WORKFLOW, &id, declined).unwrap();
+    assert_eq!(declined.status, Status::Suspended);
+    assert_eq!(answer(&id, &key, "go on").status, Status::Running);
+    assert_eq!(
+        answer(&id, &key, "stop").status,
+        Status::Running,
+        "too late"
+    );
+    // In doubt: the step can be done once more.
+    let claim = runs.claim(&space, WORKFLOW, &id).unwrap().unwrap();
+    claim.begin().unwrap();
+    let waits = claim.doubt("nobody knows").unwrap();
+    drop(claim);
+    let (other, question) = only(&waits);
+    assert_ne!(other, key);
+    let words = &question.form["properties"]["decision"]["enum"];
+    assert_eq!(*words, json!(["go on", "again", "stop"]));
+    let again = answer(&id, &other, "again");
+    assert_eq!((again.status, again.begun), (Status::Running, None));
+    // Stopped by its answer.
+    runs.suspend(&caller, WORKFLOW, &id, "").unwrap();
+    let (key, _) = only(&runs.expect_run(&caller, WORKFLOW, &id).unwrap());
+    assert_eq!(answer(&id, &key, "stop").outcome, Some(Outcome::Cancelled));
+}
+
+#[test]
+fn what_waited_in_vain_is_no_success_and_what_was_stopped_counts_for_nothing() {
+    let fixture = Fixture::new();
+    let steps = [("look", StepOutcome::Success)];
+    for outcome in [
+        Outcome::Completed,
+        Outcome::Timeout,
+        Outcome::Failed,
+        Outcome::Cancelled,
+    ] {
+        whole(&fixture, "analysis", &steps, outcome);
+    }
+    let told = fixture.call("kg_workflow_status", json!({ "includeMetrics": true }));
+    let stats = told.to_json()["data"]["stats"].clone();
+    for (name, expected) in [
+        ("totalExecutions", 3.0),
+        ("successfulExecutions", 1.0),
+        ("failedExecutions", 1.0),
+        ("timedOutExecutions", 1.0),
+        ("cancelledExecutions", 1.0),
+        ("successRate", 33.33),
+    ] {
+        assert_eq!(stats[name].as_f64(), Some(expected), "{name}: {stats}");
+    }
+    let told = fixture.call("kg_trajectory_list", json!({}));
+    let stats = told.to_json()["data"]["stats"].clone();
+    assert_eq!(stats["totalTrajectories"], 4, "{stats}");
+    assert_eq!(stats["successRate"], 33.33, "{stats}");
 }

@@ -2,13 +2,14 @@
 //!
 //! Ours is asked over a real store, with the answer as JSON. graphdblite is a
 //! program of its own (`tools/graphs`), ladybug a package of Python in an environment beneath `target`; each has its
-//! usual indexes. A time is the least of some repetitions, and all must give the same rows.
+//! usual indexes. A time is the least of some repetitions, and all must give the same rows. A peer that cannot be
+//! had is an error, unless `--allow-missing` says that it may be left out: then no promise is judged.
 
 mod data;
 
 use super::fixture;
 use super::meter::{cpu, memory_peak_mib};
-use crate::options::Options;
+use crate::options::{ALLOW_MISSING, Options};
 use crate::repository::{output, root};
 use anyhow::{Context as _, Result, ensure};
 use data::{Data, Query};
@@ -64,7 +65,7 @@ impl Answered {
 }
 
 pub(super) fn run(options: &Options) -> Result<()> {
-    options.only(&["nodes", "repeat", "limit-ms"])?;
+    options.only(&["nodes", "repeat", "limit-ms", ALLOW_MISSING])?;
     let n_nodes: u64 = options.value("nodes", 100_000)?;
     let repeat: usize = options.value("repeat", 30)?;
     let limit_ms: u64 = options.value("limit-ms", 2_000)?;
@@ -87,13 +88,22 @@ pub(super) fn run(options: &Options) -> Result<()> {
     });
     std::fs::write(folder.path().join("queries.json"), asked.to_string())?;
     let ours = ours(&data, &queries, repeat, Duration::from_millis(limit_ms))?;
-    let peers = [graphdblite(folder.path()), ladybug(folder.path())];
-    let peers = peers.into_iter().filter_map(|it| {
-        it.map_err(|error| eprintln!("a peer is missing: {error:#}"))
-            .ok()
-    });
-    judge(&queries, &ours, &peers.collect::<Vec<_>>())
+    let mut peers = Vec::new();
+    for peer in [graphdblite(folder.path()), ladybug(folder.path())] {
+        match peer {
+            Ok(peer) => peers.push(peer),
+            Err(error) if options.has(ALLOW_MISSING) => println!("a peer is missing: {error:#}"),
+            Err(error) => {
+                let hint = "a peer is missing; `--allow-missing` measures without it";
+                return Err(error.context(hint));
+            }
+        }
+    }
+    judge(&queries, &ours, &peers)
 }
+
+/// Peers that a promise compares with.
+const PEERS: usize = 2;
 
 /// Fills a store, and asks.
 fn ours(data: &Data, queries: &[Query], repeat: usize, limit: Duration) -> Result<Answered> {
@@ -278,7 +288,7 @@ fn judge(queries: &[Query], ours: &Answered, peers: &[Answered]) -> Result<()> {
         "no slower than the faster peer: {no_slower} of {}; at worst {worst:.2} x",
         queries.len()
     );
-    if peers.len() == 2 {
+    if peers.len() == PEERS {
         ensure!(
             no_slower >= NO_SLOWER_MIN && worst <= RATIO_MAX,
             "promised were {NO_SLOWER_MIN} of {} and at most {RATIO_MAX} x",

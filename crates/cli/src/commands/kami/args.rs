@@ -68,7 +68,7 @@ pub(crate) fn commands() -> Vec<Command> {
         Command::new("serve")
             .about("Offer the installed tools, and nothing else, over MCP")
             .arg(
-                text("transport", "KIND", "How")
+                text("transport", "KIND", "How clients connect")
                     .value_parser(PossibleValuesParser::new(["stdio", "http"]))
                     .default_value("stdio"),
             )
@@ -83,7 +83,7 @@ pub(crate) fn commands() -> Vec<Command> {
                 .env(crate::env_vars::TOKEN)
                 .hide_env_values(true),
             )
-            .args(crate::args::token_rules()),
+            .args(crate::settings::token_rules()),
         Command::new("uninstall").about("Remove a tool").arg(id()),
         trusted(
             Command::new("update")

@@ -124,7 +124,7 @@ fn store() -> Command {
 fn recall() -> Command {
     Command::new("recall")
         .about("Find memories by what they mean or say")
-        .arg(required("query", "In any words"))
+        .arg(required("query", "Search text, free form"))
         .arg(limit("10", 100))
         .arg(number(
             "min-relevance",

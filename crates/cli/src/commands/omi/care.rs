@@ -1,7 +1,7 @@
-//! `omi init`, `status`, `audit`, `config` and `completion`
+//! `omi init`, `status`, `audit` and `config`
 
 use super::{Omi, text};
-use crate::{args, output};
+use crate::output;
 use clap::ArgMatches;
 use kenning_core::{Code, Result};
 use kenning_engine::omi::IntegrityScope;
@@ -208,13 +208,4 @@ pub(super) fn config_show(omi: &Omi<'_>) -> Result<u8> {
         output::print(omi.engine.omi().config_show(&omi.caller)?.trim_end());
     }
     Ok(0)
-}
-
-pub(super) fn completion(matches: &ArgMatches) -> u8 {
-    if let Some(&shell) = matches.get_one::<clap_complete::Shell>("shell") {
-        let mut script = Vec::new();
-        clap_complete::generate(shell, &mut args::omi_command(), "omi", &mut script);
-        output::print(&String::from_utf8_lossy(&script));
-    }
-    0
 }

@@ -48,9 +48,6 @@ pub(crate) fn run(
     let Some((name, inner)) = matches.subcommand() else {
         return Ok(2);
     };
-    if name == "completion" {
-        return Ok(care::completion(inner));
-    }
     if name == "backup" {
         return omi_backup::run(host, settings, inner);
     }
@@ -135,7 +132,7 @@ fn dispatch(omi: &Omi<'_>, name: &str, matches: &ArgMatches) -> Result<u8> {
 
 fn refuse_read_only(settings: &Settings, name: &str) -> Result<()> {
     if settings.selection.read_only {
-        return Err(Error::denied(format!("`omi {name}` changes things"))
+        return Err(Error::denied(format!("`omi {name}` changes data"))
             .hint("run it without `--read-only`"));
     }
     Ok(())

@@ -4,12 +4,14 @@ mod functions;
 mod heads;
 mod imports;
 mod patterns;
+mod tests;
 mod values;
 
 use self::functions::{function, is_overload, method, unnamed};
 use self::heads::{DEFAULT, doc, generics, is_default, is_exported, is_function_value, unwrapped};
 use self::imports::{imports, required, required_names};
 use self::patterns::binds;
+use self::tests::test;
 use self::values::{expr, last_name, ty};
 use crate::facts::{Expr, Inherits, SymbolKind, Type, Visibility};
 use crate::walk::{Enter, New, Reader, Walk, n_args, named};
@@ -52,7 +54,7 @@ impl Reader for TypeScript {
             "export_statement" => exports(walk, node),
             "call_expression" => {
                 call(walk, node);
-                Enter::Descend
+                test(walk, node).map_or(Enter::Descend, Enter::Scope)
             }
             "new_expression" => {
                 if let Some(made) = node.child_by_field_name("constructor") {

@@ -79,9 +79,9 @@ impl<'a> Fonts<'a> {
                 .unwrap_or(font.width_default)
         };
         let total = if font.is_composite {
-            let pairs = bytes.chunks(2).map(|it| {
-                let low = it.get(1).copied().unwrap_or_default();
-                u32::from(it[0]) << 8 | u32::from(low)
+            let pairs = bytes.chunks(2).map(|pair| {
+                let low = pair.get(1).copied().unwrap_or_default();
+                u32::from(pair[0]) << 8 | u32::from(low)
             });
             pairs.map(width).sum()
         } else {

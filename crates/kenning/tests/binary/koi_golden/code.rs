@@ -160,3 +160,79 @@ pub(super) const ROWS: &[Row] = &[
         }),
     },
 ];
+
+/// Lines whose values are compared in the first server's own form as well.
+pub(super) const AGTYPE: &[usize] = &[85, 86, 89, 90];
+
+/// What is wrong with an answer in that form.
+pub(super) fn agtype_faults(n: usize, theirs: &Value, ours: &Value) -> Vec<String> {
+    let text = |of: &Value, name: &str| {
+        let text = of["results"][0][name].as_str().unwrap_or_default();
+        text.to_owned()
+    };
+    let is_same = match n {
+        // The colon belongs to their signature and not to ours.
+        85 => {
+            let [signature, shorter] = [theirs, ours].map(|it| text(it, "c2"));
+            text(theirs, "c1") == text(ours, "c1") && signature.replace(":\"", "\"") == shorter
+        }
+        86 => theirs["results"] == ours["results"] && theirs["count"] == ours["count"],
+        89 => is_same_vertex(&text(theirs, "c1"), &text(ours, "c1")),
+        // Which path is the first is not said by the query.
+        90 => [theirs, ours].iter().all(|it| is_path(&text(it, "c1"))),
+        _ => false,
+    };
+    match is_same {
+        true => Vec::new(),
+        false => vec![format!("as agtype: {ours}, not {theirs}")],
+    }
+}
+
+fn vertex(text: &str) -> Option<Value> {
+    serde_json::from_str(text.strip_suffix("::vertex")?).ok()
+}
+
+/// Properties that mean the same here and there. Others are of their extractor, or in another form: parameters are
+/// a list, a signature has no colon, what is empty is left out. The number of a vertex is the id of a node here, a
+/// text, and the kind of a symbol is in small letters.
+const SAME: &[&str] = &[
+    "name",
+    "repo",
+    "language",
+    "file_path",
+    "line_start",
+    "line_end",
+];
+
+fn is_same_vertex(theirs: &str, ours: &str) -> bool {
+    let (Some(theirs), Some(ours)) = (vertex(theirs), vertex(ours)) else {
+        return false;
+    };
+    let is_same = |it: &&str| theirs["properties"][*it] == ours["properties"][*it];
+    let kind = |of: &Value| {
+        let kind = of["properties"]["entity_type"].as_str();
+        kind.unwrap_or_default().to_lowercase()
+    };
+    theirs["label"] == ours["label"]
+        && kind(&theirs) == kind(&ours)
+        && ours["id"].is_string()
+        && SAME.iter().filter(|it| !is_same(it)).count() == 0
+}
+
+/// A file, the relationship to its module, and the module.
+fn is_path(text: &str) -> bool {
+    let parts = [
+        "\"label\": \"File\"",
+        "::vertex",
+        "\"label\": \"BELONGS_TO\"",
+        "::edge",
+    ];
+    let mut rest = text;
+    for part in parts {
+        let Some((_, after)) = rest.split_once(part) else {
+            return false;
+        };
+        rest = after;
+    }
+    rest.contains("\"label\": \"Module\"") && text.starts_with('[') && text.ends_with("::path")
+}

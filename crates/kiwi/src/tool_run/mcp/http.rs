@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 
 pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Result<Answer> {
     let headers = server.headers.iter();
-    let headers = headers.map(|it| (it.0.clone(), it.1.clone())).collect();
-    let gate = Egress::new(Policy {
+    let headers = headers
+        .map(|header| (header.0.clone(), header.1.clone()))
+        .collect();
+    let egress = Egress::new(Policy {
         // The operator configured this URL, wherever it leads.
         grants: vec![Grant::parse(url)?],
         limits: Limits {
@@ -18,27 +20,28 @@ pub(super) fn over_http(ready: &Ready<'_>, server: &McpServer, url: &str) -> Res
         },
         ..Policy::default()
     });
-    talk(ready, gate, url, headers)
+    talk(ready, egress, url, headers)
 }
 
 /// A URL that the tool names and may reach.
 pub(super) fn over_own_http(ready: &Ready<'_>, url: &str) -> Result<Answer> {
     let given = ready.config.get("headers").and_then(Value::as_object);
     let headers = given.into_iter().flatten();
-    let headers = headers.filter_map(|it| Some((it.0.clone(), it.1.as_str()?.to_owned())));
-    let gate = super::super::request::gate(ready, ready.timeout());
-    talk(ready, gate, url, headers.collect())
+    let headers =
+        headers.filter_map(|header| Some((header.0.clone(), header.1.as_str()?.to_owned())));
+    let egress = super::super::request::egress(ready, ready.timeout());
+    talk(ready, egress, url, headers.collect())
 }
 
 fn talk(
     ready: &Ready<'_>,
-    gate: Egress,
+    egress: Egress,
     url: &str,
     headers: Vec<(String, String)>,
 ) -> Result<Answer> {
     let mut line = Http {
         ready,
-        gate,
+        egress,
         url,
         headers,
         session: None,
@@ -50,7 +53,7 @@ fn talk(
 
 struct Http<'a> {
     ready: &'a Ready<'a>,
-    gate: Egress,
+    egress: Egress,
     url: &'a str,
     headers: Vec<(String, String)>,
     session: Option<String>,
@@ -69,7 +72,7 @@ impl Http<'_> {
             add("mcp-session-id", session);
             add("mcp-protocol-version", PROTOCOL);
         }
-        self.gate.fetch(Request {
+        self.egress.fetch(Request {
             method,
             url: self.url.to_owned(),
             headers,

@@ -60,7 +60,8 @@ impl Kiwi {
                 .push(("RES_OPTIONS".to_owned(), "use-vc".to_owned()));
         }
         let own = server.env.iter();
-        spec.env.extend(own.map(|it| (it.0.clone(), it.1.clone())));
+        spec.env
+            .extend(own.map(|variable| (variable.0.clone(), variable.1.clone())));
         spec.cwd = scratch.to_owned();
         spec.scratch = Some(scratch.to_owned());
         let (wall, limits) = (ready.timeout(), &ready.policy.limits);

@@ -233,7 +233,7 @@ impl Graph {
     }
 
     fn outcome_of_note(&mut self, own: Text, says: Says) -> Outcome {
-        let Some(other) = self.meant(own, says) else {
+        let Some(other) = self.resolve_target(own, says) else {
             return Outcome::Pending(says.target, says.predicate, says.is_incoming);
         };
         // Nothing relates to itself.
@@ -249,7 +249,7 @@ impl Graph {
 
     /// Who is meant: the note that a link names, else the one who has the name or the alias. Of several
     /// nobody is, unless the type tells them apart.
-    fn meant(&mut self, own: Text, says: Says) -> Option<Text> {
+    fn resolve_target(&mut self, own: Text, says: Says) -> Option<Text> {
         if let Some(uri) = says.path.and_then(|it| self.note_at(it)) {
             return Some(uri);
         }

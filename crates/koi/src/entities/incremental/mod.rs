@@ -171,6 +171,22 @@ pub(super) struct Graph {
     /// Predicates that join both ends alike.
     symmetric: HashSet<&'static str>,
     changed: Changed,
+    /// A dependency that is not followed, to see that the comparison with the graph from scratch notices.
+    #[cfg(test)]
+    skipped: Option<Dependency>,
+}
+
+/// By what statements depend on entities and notes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dependency {
+    /// What a note says of somebody whom it calls by this name.
+    Name,
+    /// What a note says of somebody whom it calls by this alias.
+    Alias,
+    /// What a note says of the note at this path.
+    Path,
+    /// What others say of this URI.
+    Uri,
 }
 
 /// What was changed since the graph was last settled.
@@ -216,7 +232,24 @@ impl Graph {
                 .map(|it| it.name)
                 .collect(),
             changed: Changed::default(),
+            #[cfg(test)]
+            skipped: None,
         }
+    }
+
+    /// The parts of statements that depend on a name, an alias, a path or a URI.
+    fn depending_on(&self, dependency: Dependency, key: Text) -> &[Item] {
+        #[cfg(test)]
+        if self.skipped == Some(dependency) {
+            return &[];
+        }
+        let by_key = match dependency {
+            Dependency::Name => &self.says_by_name,
+            Dependency::Alias => &self.says_by_alias,
+            Dependency::Path => &self.says_by_path,
+            Dependency::Uri => &self.relations_by_uri,
+        };
+        by_key.get(&key).map_or(&[], Vec::as_slice)
     }
 
     /// How many texts are kept, of which some may be of statements that are gone.

@@ -2,7 +2,7 @@
 
 use super::sameness::Moved;
 use super::texts::Text;
-use super::{Changes, Claim, Entity, Graph, Item, Outcome};
+use super::{Changes, Claim, Dependency, Entity, Graph, Item, Outcome};
 use crate::entities::stated::path_key;
 use crate::entities::wanted::Thing;
 use kenning_entities::names::{alias_key, normalized, phonetic_key};
@@ -25,12 +25,12 @@ impl Graph {
         }
         self.settle_notes(&moved, &rekinded, &mut items);
         for path in std::mem::take(&mut self.changed.paths) {
-            items.extend(self.says_by_path.get(&path).into_iter().flatten());
+            items.extend(self.depending_on(Dependency::Path, path));
         }
         let moved_uris = moved.iter().map(|it| it.0);
         let related = rekinded.iter().flat_map(|it| self.sameness.uris_of(*it));
         for uri in moved_uris.chain(related) {
-            items.extend(self.relations_by_uri.get(&uri).into_iter().flatten());
+            items.extend(self.depending_on(Dependency::Uri, uri));
         }
         for number in std::mem::take(&mut self.changed.fresh) {
             let n = self.statement(number).map_or(0, |it| it.outcomes.len());
@@ -82,14 +82,14 @@ impl Graph {
         for key in old.name.into_iter().chain(new.name) {
             let is_same = old.name == new.name;
             if !is_same || is_rekinded {
-                items.extend(self.says_by_name.get(&key).into_iter().flatten());
+                items.extend(self.depending_on(Dependency::Name, key));
                 put_in(&mut self.by_name, key, uri, new.name == Some(key));
             }
         }
         for &key in old.aliases.union(&new.aliases) {
             let is_same = old.aliases.contains(&key) == new.aliases.contains(&key);
             if !is_same || is_rekinded {
-                items.extend(self.says_by_alias.get(&key).into_iter().flatten());
+                items.extend(self.depending_on(Dependency::Alias, key));
                 put_in(&mut self.by_alias, key, uri, new.aliases.contains(&key));
             }
         }

@@ -7,6 +7,7 @@ use super::super::wanted::{Relations, Thing};
 use super::*;
 use kenning_core::SeededRandom;
 use kenning_entities::names::{alias_key, entity_uri, normalized};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const SEEDS: u64 = 3;
 const EDITS: usize = 1_000;
@@ -346,6 +347,33 @@ fn after_any_thousand_changes_the_graph_is_the_one_from_scratch() {
             world.check(&format!("seed {seed}, {n_edits} changes"));
         }
         assert!(!world.written.relations.is_empty(), "seed {seed}");
+    }
+}
+
+/// Changes a graph that does not follow one dependency, and says after how many changes the comparison failed.
+fn sabotaged(seed: u64, skipped: Dependency) -> Option<usize> {
+    let mut world = World::new(seed);
+    world.graph.skipped = Some(skipped);
+    (1..=EDITS).find(|_| {
+        world.edit();
+        let compared = catch_unwind(AssertUnwindSafe(|| {
+            world.write();
+            world.check("a dependency is not followed");
+        }));
+        compared.is_err()
+    })
+}
+
+#[test]
+fn the_comparison_fails_where_a_dependency_is_not_followed() {
+    for skipped in [
+        Dependency::Name,
+        Dependency::Alias,
+        Dependency::Path,
+        Dependency::Uri,
+    ] {
+        let failed = (0..SEEDS).find_map(|seed| sabotaged(seed, skipped));
+        assert!(failed.is_some(), "{skipped:?}: nothing was noticed");
     }
 }
 

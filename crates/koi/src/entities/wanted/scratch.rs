@@ -148,7 +148,7 @@ impl Wanted {
         let Some(own) = self.of_note.get(path) else {
             return;
         };
-        let Some(other) = self.meant(ontology, own, says) else {
+        let Some(other) = self.resolve_target(ontology, own, says) else {
             let pending = Pending {
                 label: says.target.clone(),
                 predicate: says.predicate.clone(),
@@ -211,7 +211,7 @@ impl Wanted {
 
     /// Who is meant: the note that a link names, else the one who has the name or the alias. Of several
     /// nobody is, unless the type tells them apart.
-    fn meant(&self, ontology: &Ontology, own: &str, says: &Says) -> Option<String> {
+    fn resolve_target(&self, ontology: &Ontology, own: &str, says: &Says) -> Option<String> {
         if let Some(uri) = says.path.as_ref().and_then(|it| self.by_path.get(it)) {
             return Some(uri.clone());
         }

@@ -144,3 +144,57 @@ fn the_graph_can_be_taken_elsewhere() {
             && page.contains("Content-Security-Policy")
     );
 }
+
+#[test]
+fn a_query_in_cypher_is_asked_of_the_engine_and_its_nodes_are_shown_as_documents() {
+    let fixture = whole_shop();
+    let query = "MATCH (a:Document {title: 'Authentication'})-[:LINK]->(b:Document) RETURN a, b.title AS title ORDER BY title";
+    let found = ask(
+        &fixture,
+        "kg_graph_query",
+        json!({ "query": query, "includeRelations": true }),
+    );
+    assert_eq!(found["metadata"]["matched"], "cypher", "{found}");
+    let data = &found["data"];
+    assert_eq!(data["columns"], json!(["a", "title"]));
+    assert_eq!(data["count"], 1, "{data}");
+    // The node as a search shows it.
+    let searched = ask(
+        &fixture,
+        "kg_graph_query",
+        json!({ "query": "Authentication", "includeRelations": true }),
+    );
+    let nodes = searched["data"]["nodes"].as_array().unwrap();
+    let same = nodes.iter().find(|it| it["title"] == "Authentication");
+    assert_eq!(Some(&data["nodes"][0]), same);
+    let rows = data["rows"].as_array().unwrap();
+    assert!(!rows.is_empty(), "{data}");
+    for row in rows {
+        assert_eq!(row["a"], "concepts/auth", "{row}");
+        assert!(row["title"].is_string(), "{row}");
+    }
+    // No nodes, but rows; more rows than the limit; and a misspelled name.
+    let count = json!({ "query": "MATCH (d:Document) RETURN count(d) AS n" });
+    let found = ask(&fixture, "kg_graph_query", count);
+    assert_eq!(found["data"]["nodes"], json!([]));
+    assert_eq!(found["data"]["rows"], json!([{ "n": 13 }]));
+    let many = json!({ "query": "MATCH (d:Document) RETURN d", "limit": 3 });
+    let found = ask(&fixture, "kg_graph_query", many);
+    assert_eq!(found["data"]["count"], 3, "{found}");
+    assert_eq!(found["data"]["totalAvailable"], 13);
+    // What is no statement is searched for, as ever.
+    for words in ["return policy", "MATCH (n", "match making"] {
+        let found = ask(&fixture, "kg_graph_query", json!({ "query": words }));
+        assert_eq!(found["data"]["rows"], json!(null), "{words}: {found}");
+    }
+    // One that has no meaning says so.
+    let reply = fixture.call(
+        "kg_graph_query",
+        json!({ "query": "MATCH (d:Document) RETURN nothing" }),
+    );
+    assert!(
+        reply.is_error() && reply.text.contains("nothing"),
+        "{}",
+        reply.text
+    );
+}

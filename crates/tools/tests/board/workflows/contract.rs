@@ -51,6 +51,28 @@ fn every_answer_about_workflows_has_the_shape_of_the_contract_s_example() {
 }
 
 #[test]
+fn the_contract_s_example_of_a_sync_watches_both_of_its_folders() {
+    let fixture = project();
+    fixture.put_document("specs/tide.md", "# Tide\n\nIt comes twice a day.\n");
+    let example = json!({
+        "workflowId": "sync",
+        "input": { "options": { "watchPaths": ["./docs", "./specs"] } },
+    });
+    let answer = ask(&fixture, "kg_workflow_start", example);
+    let mut expected = shapes::kg_answer("kg_workflow_start");
+    // It goes on: it has not ended yet.
+    expected["data"]["completedAt"] = Value::Null;
+    let faults = shapes::lacks(&expected, &answer, "start");
+    assert_eq!(faults, Vec::<String>::new(), "{answer:#}");
+    assert_eq!(answer["data"]["currentStep"], "watching", "{answer:#}");
+    let told = ask(&fixture, "kg_workflow_status", json!({}));
+    let watched = &told["data"]["service"]["watchedPaths"];
+    assert_eq!(*watched, json!(["./docs", "./specs"]), "{told:#}");
+    let found = ask(&fixture, "kg_search_nodes", json!({ "query": "tide" }));
+    assert!(found.to_string().contains("specs/tide.md"), "{found:#}");
+}
+
+#[test]
 fn the_errors_about_workflows_are_those_of_the_contract() {
     let fixture = project();
     for (arguments, expected) in [
@@ -193,7 +215,8 @@ fn a_collaboration_waits_until_the_document_is_ready_and_makes_a_task() {
         let id = id.as_str().unwrap();
         let engine = fixture.board.engine();
         engine
-            .advance_workflow(&fixture.board, &space, id, &|_| true)
+            .workflows()
+            .advance(&fixture.board, &space, id, &|_| true)
             .unwrap();
         status(fixture, &json!(id))
     };
@@ -249,7 +272,8 @@ fn a_sync_generates_and_watches_until_it_is_stopped() {
     let (engine, caller) = (fixture.board.engine(), fixture.owner());
     let space = &caller.principal.space;
     engine
-        .advance_workflow(&fixture.board, space, id, &|it| it.n_steps < 4)
+        .workflows()
+        .advance(&fixture.board, space, id, &|it| it.n_steps < 4)
         .unwrap();
     let found = ask(&fixture, "kg_query", json!({ "query": "walrus seen" }));
     assert!(found.to_string().contains("docs/new.md"), "{found}");

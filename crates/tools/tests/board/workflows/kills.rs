@@ -3,8 +3,8 @@
 //! A kill is a claim that is dropped without a word; `xtask crash workflows` kills real processes.
 
 use super::{ask, project, reopened, status};
-use kenning_engine::WorkflowKind;
 use kenning_engine::runs::{Family, Run};
+use kenning_engine::workflow_steps::WorkflowKind;
 use kenning_testing::Fixture;
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,8 @@ fn advance(fixture: &Fixture, id: &str, goes_on: &dyn Fn(&Run) -> bool) -> Optio
     let space = fixture.owner().principal.space;
     let engine = fixture.board.engine();
     engine
-        .advance_workflow(&fixture.board, &space, id, goes_on)
+        .workflows()
+        .advance(&fixture.board, &space, id, goes_on)
         .unwrap()
 }
 
@@ -54,7 +55,8 @@ fn a_run_that_is_left_after_each_step_is_completed_once_by_others() {
         let run = fixture
             .board
             .engine()
-            .start_workflow(&caller, kind, input(kind))
+            .workflows()
+            .start(&caller, kind, input(kind))
             .unwrap();
         let mut n_processes = 0;
         loop {
@@ -95,7 +97,10 @@ fn an_effect_that_was_written_before_the_kill_is_not_written_again() {
     let (engine, caller) = (fixture.board.engine(), fixture.owner());
     let space = caller.principal.space.clone();
     let kind = WorkflowKind::Custom;
-    let run = engine.start_workflow(&caller, kind, input(kind)).unwrap();
+    let run = engine
+        .workflows()
+        .start(&caller, kind, input(kind))
+        .unwrap();
     advance(&fixture, &run.id, &|it| it.n_steps < 1).unwrap();
     // The second step is done, and the process is killed before it can say so.
     let claim = engine

@@ -3,6 +3,7 @@
 mod contract;
 mod kills;
 mod planning;
+mod reach;
 
 use kenning_testing::Fixture;
 use kenning_tools::Selection;

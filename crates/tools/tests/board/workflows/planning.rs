@@ -141,15 +141,17 @@ fn an_action_may_do_what_its_caller_may_and_no_more() {
     // Once the token is revoked, its runs do nothing more.
     let waiting = ask_as(json!({ "goal": "fame" }));
     assert_eq!(waiting["data"]["outcome"], "failed");
-    let started = engine.start_workflow(
+    let started = engine.workflows().start(
         &caller,
-        kenning_engine::WorkflowKind::Analysis,
+        kenning_engine::workflow_steps::WorkflowKind::Analysis,
         serde_json::Map::new(),
     );
     let started = started.unwrap();
     engine.revoke_token(&fixture.owner(), &id).unwrap();
     let space = &caller.principal.space;
-    let ended = engine.advance_workflow(&fixture.board, space, &started.id, &|_| true);
+    let ended = engine
+        .workflows()
+        .advance(&fixture.board, space, &started.id, &|_| true);
     let ended = ended.unwrap().unwrap();
     assert!(ended.error.unwrap().contains("is no longer valid"));
 }
@@ -167,13 +169,17 @@ fn a_program_that_perhaps_ran_is_not_run_again_until_somebody_says_so() {
     let Value::Object(input) = input else {
         panic!("an object");
     };
-    let kind = kenning_engine::WorkflowKind::Custom;
+    let kind = kenning_engine::workflow_steps::WorkflowKind::Custom;
     for again in [false, true] {
-        let run = engine.start_workflow(&caller, kind, input.clone()).unwrap();
+        let run = engine
+            .workflows()
+            .start(&caller, kind, input.clone())
+            .unwrap();
         let advance = |fixture: &Fixture, steps: u64| {
             let engine = fixture.board.engine();
-            let done =
-                engine.advance_workflow(&fixture.board, space, &run.id, &|it| it.n_steps < steps);
+            let done = engine
+                .workflows()
+                .advance(&fixture.board, space, &run.id, &|it| it.n_steps < steps);
             done.unwrap().unwrap()
         };
         assert_eq!(advance(&fixture, 1).current_step, "run");

@@ -1,7 +1,8 @@
 //! Workflows: which steps each kind has, and what they do.
 //!
-//! A step reads what it needs, and answers what it leaves; `advance_workflow` records that and goes on, until the
-//! run has ended, waits, or is to be left. What calls tools is passed in ([`Hands`]), because the tools stand above.
+//! A step reads what it needs, and returns what it leaves; [`Workflows::advance`] records that and goes on, until
+//! the run has ended, waits, or is to be left. What calls tools is passed in ([`ToolRunner`]), because the tools
+//! stand above. How plans are found is in the `workflow` crate, how a run is kept is in `runs`.
 //!
 //! Reading order: this file, `analysis`, `collaboration`, `sync`, `custom`; `documents` is what they share.
 
@@ -11,14 +12,15 @@ mod custom;
 mod documents;
 mod sync;
 
-use crate::Engine;
 use kenning_audit::on_behalf_of;
 use kenning_core::{Error, Result, Space};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Caller, Kernel, Scope};
+use kenning_kg::Kg;
 use kenning_runs::{
-    Claim, Ending, Family, NewRun, Outcome, Run, RunFilter, RunStats, Status, StepDone,
+    Claim, Ending, Family, NewRun, Outcome, Run, RunFilter, RunStats, Runs, Status, StepDone,
 };
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a step may take.
@@ -29,6 +31,13 @@ const STEPS_MAX: u64 = 10_000;
 
 /// How often a run that watches looks.
 const LOOK_EVERY_MS: u64 = 2_000;
+
+/// A run that is due for longer than this, and on which nobody works, is neglected, although this process goes on
+/// with runs: it may be busy with others.
+const OVERDUE_MS: u64 = 60_000;
+
+/// The same where this process does not go on with runs: another one would by now.
+const UNSERVED_MS: u64 = 10_000;
 
 /// After this long without a change a run that watches a document ends.
 pub const INACTIVITY_MS: u64 = 300_000;
@@ -66,7 +75,7 @@ impl WorkflowKind {
     }
 
     /// The word when one is listed.
-    pub const fn listed(self) -> &'static str {
+    pub const fn list_name(self) -> &'static str {
         match self {
             Self::Collaboration => "realtime-collab",
             other => other.as_str(),
@@ -76,7 +85,7 @@ impl WorkflowKind {
     /// The kind of this word, in either form.
     pub fn parse(word: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
-        all.find(|it| it.as_str() == word || it.listed() == word)
+        all.find(|it| it.as_str() == word || it.list_name() == word)
     }
 
     fn first_step(self) -> &'static str {
@@ -89,24 +98,24 @@ impl WorkflowKind {
     }
 }
 
-/// What is known of a tool before it is called.
+/// What a call changes: decides whether it may be made again after a process died in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Nature {
+pub enum CallEffect {
     /// Calling it again does no harm.
     Repeatable,
-    /// What it does is in the store, and only there.
-    Stored,
+    /// It changes the store and nothing else.
+    InStore,
     /// It reaches beyond the store.
     Outside,
 }
 
 /// Calls tools.
-pub trait Hands: Send + Sync {
-    /// What is known of a call.
+pub trait ToolRunner: Send + Sync {
+    /// What a call would change.
     ///
     /// # Errors
     /// There is no such tool, or this caller may not call it so.
-    fn nature(&self, caller: &Caller, tool: &str, arguments: &Value) -> Result<Nature>;
+    fn effect_of(&self, caller: &Caller, tool: &str, arguments: &Value) -> Result<CallEffect>;
 
     /// Calls a tool within what the caller may.
     ///
@@ -130,6 +139,8 @@ pub struct WorkflowService {
     pub stats: RunStats,
     /// Runs that wait for somebody to decide, and why.
     pub in_doubt: Vec<(String, String)>,
+    /// Runs that are due and on which nobody works.
+    pub neglected: Vec<String>,
 }
 
 /// What comes of a step.
@@ -150,8 +161,10 @@ impl From<StepDone> for Next {
 
 /// What a step works with.
 struct Work<'a> {
-    engine: &'a Engine,
-    hands: &'a dyn Hands,
+    kernel: &'a Kernel,
+    kg: &'a Kg,
+    runs: &'a Runs,
+    tools: &'a dyn ToolRunner,
     caller: &'a Caller,
     claim: &'a Claim<'a>,
     run: &'a Run,
@@ -175,7 +188,7 @@ impl Work<'_> {
     }
 
     fn now_ms(&self) -> u64 {
-        self.engine.now_ms()
+        self.kernel.log().clock().now_ms()
     }
 
     /// What the last step left, with one member more.
@@ -193,12 +206,24 @@ impl Work<'_> {
     }
 }
 
-impl Engine {
-    /// Starts a workflow. It exists from now on; [`Engine::advance_workflow`] does its steps.
+/// Starts workflows and does their steps.
+pub struct Workflows {
+    kernel: Arc<Kernel>,
+    kg: Arc<Kg>,
+    runs: Arc<Runs>,
+}
+
+impl Workflows {
+    /// Over a kernel, the documents that steps read, and the runs that keep what they did.
+    pub fn new(kernel: Arc<Kernel>, kg: Arc<Kg>, runs: Arc<Runs>) -> Self {
+        Self { kernel, kg, runs }
+    }
+
+    /// Starts a workflow. It exists from now on; [`Workflows::advance`] does its steps.
     ///
     /// # Errors
     /// The caller may not write, or the input is malformed.
-    pub fn start_workflow(
+    pub fn start(
         &self,
         caller: &Caller,
         kind: WorkflowKind,
@@ -219,9 +244,9 @@ impl Engine {
     ///
     /// # Errors
     /// Those of the store.
-    pub fn advance_workflow(
+    pub fn advance(
         &self,
-        hands: &dyn Hands,
+        tools: &dyn ToolRunner,
         space: &Space,
         id: &str,
         goes_on: &dyn Fn(&Run) -> bool,
@@ -237,14 +262,16 @@ impl Engine {
                     let mut caller = Caller::new(principal);
                     caller.deadline = Instant::now() + STEP_MAX;
                     let work = Work {
-                        engine: self,
-                        hands,
+                        kernel: &self.kernel,
+                        kg: &self.kg,
+                        runs: &self.runs,
+                        tools,
                         caller: &caller,
                         claim: &claim,
                         run: &run,
                     };
                     // What a run writes carries the identifier of the agent that started it.
-                    let agent = self.agent_of(&caller).ok().flatten();
+                    let agent = self.kernel.agent_of(&caller).ok().flatten();
                     on_behalf_of(agent, || step(&work))
                 }
                 Err(error) => Err(error),
@@ -281,7 +308,7 @@ impl Engine {
     ///
     /// # Errors
     /// The caller may not read, and those of the store.
-    pub fn workflow_service(&self, caller: &Caller) -> Result<WorkflowService> {
+    pub fn service(&self, caller: &Caller) -> Result<WorkflowService> {
         caller.principal.require(Scope::Read)?;
         let all = self
             .runs
@@ -293,8 +320,31 @@ impl Engine {
             .collect();
         watched_paths.sort();
         watched_paths.dedup();
+        let is_serving = self.runs.is_serving();
+        let late_ms = match is_serving {
+            true => OVERDUE_MS,
+            false => UNSERVED_MS,
+        };
+        let now_ms = self.runs.now_ms();
+        let is_late = |it: &&Run| {
+            it.status == Status::Running && it.due_ms.max(it.last_ms) + late_ms < now_ms
+        };
+        let late: Vec<&Run> = all.iter().filter(is_late).collect();
+        let holders = late.iter().filter_map(|it| it.holder.as_ref());
+        let dead = self.runs.dead_among(holders)?;
+        let space = &caller.principal.space;
+        let is_alone = |it: &&&Run| match &it.holder {
+            Some(holder) if holder == self.runs.process() => !self.runs.works_on(space, &it.id),
+            Some(holder) => dead.contains(holder),
+            None => true,
+        };
         Ok(WorkflowService {
-            is_running: self.runs.is_serving(),
+            neglected: late
+                .iter()
+                .filter(is_alone)
+                .map(|it| it.id.clone())
+                .collect(),
+            is_running: is_serving,
             n_active: all.iter().filter(|it| it.status.is_active()).count(),
             watched_paths,
             last_ms: all.iter().map(|it| it.last_ms).max(),

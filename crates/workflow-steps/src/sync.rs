@@ -1,9 +1,9 @@
 //! Sync: the graph follows files, and peers get and give what is new.
 
 use super::{LOOK_EVERY_MS, Next, Work, count, documents, unknown};
-use crate::kg::Generate;
 use kenning_core::{Error, Result};
 use kenning_kernel::Scope;
+use kenning_kg::Generate;
 use kenning_runs::{Ending, Outcome, Run, StepDone, StepOutcome};
 use serde_json::{Value, json};
 
@@ -30,8 +30,7 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
     };
     match work.run.current_step.as_str() {
         "check-paths" => {
-            let kernel = &work.engine.kernel;
-            let project = kernel.project().open(&work.caller.principal.space)?;
+            let project = work.kernel.project().open(&work.caller.principal.space)?;
             for path in &paths {
                 let plain = documents::plain(path);
                 if !plain.is_empty() {
@@ -84,7 +83,7 @@ fn generate(work: &Work<'_>, paths: &[String]) -> Result<(Vec<String>, usize)> {
             incremental: true,
             ..Generate::default()
         };
-        let done = work.engine.kg().generate_graph(work.caller, &what)?;
+        let done = work.kg.generate_graph(work.caller, &what)?;
         n_changes += done.nodes_added + done.nodes_updated + done.nodes_removed;
         told.push(format!(
             "{path}: {} added, {} updated, {} removed, {}",
@@ -103,7 +102,7 @@ fn sync_peers(work: &Work<'_>, watches: bool) -> Result<Next> {
     let mut done = StepDone::of("sync-peers", next, work.run.state.clone());
     let may = work.caller.principal.scopes.contains(&Scope::Admin);
     let peers = match may {
-        true => work.engine.peers(work.caller)?,
+        true => work.kernel.peers(work.caller)?,
         false => Vec::new(),
     };
     let peers: Vec<_> = peers
@@ -117,7 +116,7 @@ fn sync_peers(work: &Work<'_>, watches: bool) -> Result<Next> {
     let mut told = Vec::new();
     for peer in &peers {
         work.caller.check()?;
-        told.push(match work.engine.sync_peer(work.caller, &peer.id) {
+        told.push(match work.kernel.sync_peer(work.caller, &peer.id) {
             Ok(_) => format!("{}: exchanged", peer.id),
             Err(error) => {
                 done.outcome = StepOutcome::Failure;

@@ -3,7 +3,7 @@
 //! A thread is a session's memories, a conversation, or the passages of one text, in the order in which
 //! they were stored. What stands before and after a passage in its thread says what it is about.
 
-use crate::index::{Entry, Index};
+use super::{Entry, Index};
 use kenning_store::Node;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -75,7 +75,11 @@ impl Threads {
 
     /// The names of all threads, in the order of their numbers.
     pub(crate) fn names(&self) -> Vec<&str> {
-        let mut names: Vec<(u32, &str)> = self.by_name.iter().map(|it| (*it.1, &**it.0)).collect();
+        let mut names: Vec<(u32, &str)> = self
+            .by_name
+            .iter()
+            .map(|thread| (*thread.1, &**thread.0))
+            .collect();
         names.sort_unstable();
         names.into_iter().map(|it| it.1).collect()
     }

@@ -1,8 +1,8 @@
 //! Collaboration: a document and its neighbors, until the document is ready to be worked from.
 
 use super::{INACTIVITY_MS, LOOK_EVERY_MS, Next, Work, documents, unknown};
-use crate::kg::DocumentContent;
 use kenning_core::{Error, Hash, Result};
+use kenning_kg::DocumentContent;
 use kenning_runs::{Ending, Outcome, StepDone};
 use kenning_workflow::gaps;
 use kenning_workflow::{Limits, builtin, find_plan, readiness};
@@ -38,7 +38,7 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
             let mut done = StepDone::of("agent-coordination", "executing-plan", keep);
             let known: Vec<Value> = who
                 .iter()
-                .map(|it| json!({ "who": it.0, "lastAt": crate::timestamp(it.1) }))
+                .map(|it| json!({ "who": it.0, "lastAt": kenning_kernel::timestamp(it.1) }))
                 .collect();
             done.metadata = json!({ "collaborators": known });
             Ok(done.into())
@@ -61,7 +61,7 @@ fn document(work: &Work<'_>, path: &str) -> Result<DocumentContent> {
             "`input.docPath`: `{path}` is a folder, and a collaboration is about one document"
         )));
     };
-    work.engine.kg().document(work.caller, Some(id), None)
+    work.kg.document(work.caller, Some(id), None)
 }
 
 fn neighbors(content: &DocumentContent) -> Vec<String> {
@@ -83,7 +83,7 @@ fn fingerprint(work: &Work<'_>, content: &DocumentContent) -> String {
     let mut text = content.document.content.clone().unwrap_or_default();
     text += &Value::Object(content.frontmatter.clone()).to_string();
     for id in neighbors(content) {
-        if let Ok(near) = work.engine.kg().document(work.caller, Some(&id), None) {
+        if let Ok(near) = work.kg.document(work.caller, Some(&id), None) {
             let said = near.document.content.unwrap_or_default();
             text += &format!("\n{id} {}", Hash::of(said.as_bytes()));
         }

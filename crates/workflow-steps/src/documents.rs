@@ -1,9 +1,9 @@
 //! Documents as workflows see them.
 
 use super::Work;
-use crate::kg::{DocumentContent, DocumentQuery, Generate};
 use kenning_core::{Code, Error, Result};
 use kenning_kernel::LogQuery;
+use kenning_kg::{DocumentContent, DocumentQuery, Generate};
 use kenning_workflow::gaps::{self, Seen};
 use kenning_workflow::{Fact, Facts};
 use serde_json::Value;
@@ -22,8 +22,7 @@ pub(super) fn plain(path: &str) -> &str {
 
 /// Brings the graph up to date with the files that a path is about.
 pub(super) fn follow_files(work: &Work<'_>, path: &str) -> Result<()> {
-    let kernel = &work.engine.kernel;
-    let (kg, caller) = (work.engine.kg(), work.caller);
+    let (kernel, kg, caller) = (work.kernel, work.kg, work.caller);
     let space = &caller.principal.space;
     let has_vault = kernel.vault().is_named() && kernel.vault().space() == space;
     let has_project = kernel.project().is_named() && kernel.project().space() == space;
@@ -79,7 +78,7 @@ pub(super) fn beneath(work: &Work<'_>, path: &str) -> Result<Vec<(String, String
         limit: usize::MAX,
         ..DocumentQuery::default()
     };
-    let found = work.engine.kg().find_documents(work.caller, &query)?;
+    let found = work.kg.find_documents(work.caller, &query)?;
     let wanted = match path.trim() {
         "vault" | "vault:" => "vault:",
         other => plain(other),
@@ -181,7 +180,7 @@ pub(super) fn collaborators(
         newest_first: true,
         ..LogQuery::default()
     };
-    let found = work.engine.kernel.query_log(work.caller, &query)?;
+    let found = work.kernel.query_log(work.caller, &query)?;
     let mut who: Vec<(String, u64)> = Vec::new();
     for event in found.events {
         let name = event.agent.unwrap_or(event.author);

@@ -3,7 +3,7 @@
 //! An action that names a tool calls it; one that names none is for people, and is planned. If an action fails, the
 //! plan is made again without it. What failed before is dearer, so the planner prefers what worked.
 
-use super::{Hands, Nature, Next, Work, documents, unknown};
+use super::{CallEffect, Next, Work, documents, unknown};
 use kenning_core::{Error, Result};
 use kenning_runs::{Before, Ending, Outcome, StepDone, StepOutcome};
 use kenning_workflow::given::{self, Given, ToolCall};
@@ -141,7 +141,7 @@ fn plan(work: &Work<'_>, problem: &Problem) -> Result<Next> {
         .cloned()
         .collect();
     let names: Vec<&str> = actions.iter().map(|it| it.name.as_str()).collect();
-    let known = work.engine.runs.experience(work.caller, &names)?;
+    let known = work.runs.experience(work.caller, &names)?;
     for (action, (succeeded, failed)) in actions.iter_mut().zip(known) {
         action.surcharge = experience(action.cost, succeeded, failed);
     }
@@ -194,7 +194,7 @@ fn facts_now(work: &Work<'_>, problem: &Problem) -> Result<Facts> {
         documents::follow_files(work, path)?;
         let all = documents::beneath(work, path)?;
         if let [(id, _)] = all.as_slice() {
-            let content = work.engine.kg().document(work.caller, Some(id), None)?;
+            let content = work.kg.document(work.caller, Some(id), None)?;
             facts = documents::facts(work, &content, 0);
         }
     }
@@ -273,17 +273,21 @@ enum Called {
 
 /// Calls a tool at most once, whatever happens to processes.
 fn call_tool(work: &Work<'_>, call: &ToolCall) -> Result<Called> {
-    let hands: &dyn Hands = work.hands;
-    let nature = match hands.nature(work.caller, &call.tool, &call.arguments) {
-        Ok(nature) => nature,
+    let effect = match work
+        .tools
+        .effect_of(work.caller, &call.tool, &call.arguments)
+    {
+        Ok(effect) => effect,
         Err(error) => return Ok(Called::Failed(error)),
     };
     let before = work.claim.begin()?;
-    match (nature, before) {
-        (_, Before::Nothing) | (Nature::Repeatable, _) | (Nature::Stored, Before::Begun) => {}
-        (Nature::Stored, Before::Written) => return Ok(Called::DoneBefore),
-        (Nature::Outside, _) if call.is_repeatable => {}
-        (Nature::Outside, _) => {
+    match (effect, before) {
+        (_, Before::Nothing)
+        | (CallEffect::Repeatable, _)
+        | (CallEffect::InStore, Before::Begun) => {}
+        (CallEffect::InStore, Before::Written) => return Ok(Called::DoneBefore),
+        (CallEffect::Outside, _) if call.is_repeatable => {}
+        (CallEffect::Outside, _) => {
             let decided = work.run.state.get("decided").and_then(Value::as_u64);
             if decided == Some(work.run.n_steps) {
                 return Ok(Called::DoneBefore);
@@ -298,7 +302,8 @@ fn call_tool(work: &Work<'_>, call: &ToolCall) -> Result<Called> {
         }
     }
     let answered = work.claim.effect(work.run.n_steps, || {
-        hands.call(work.caller, &call.tool, call.arguments.clone())
+        work.tools
+            .call(work.caller, &call.tool, call.arguments.clone())
     });
     match answered {
         Ok(answer) => {

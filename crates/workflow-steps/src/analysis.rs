@@ -4,10 +4,11 @@
 
 use super::documents::{self, DOCUMENTS_MAX};
 use super::{Next, Work, count, gap_event, unknown};
-use crate::kg::Status as DocStatus;
 use kenning_core::{Kind, Result};
 use kenning_kernel::{memory_id, timestamp};
+use kenning_kg::Status as DocStatus;
 use kenning_memory::belief;
+use kenning_memory::claims::{self, Claim};
 use kenning_runs::{Ending, Outcome, StepDone};
 use kenning_store::{NodeFilter, When};
 use kenning_workflow::gaps::{self, Gap, GapKind, Severity};
@@ -74,10 +75,7 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
         }
         "check-links" => {
             let meant = paths(work, path)?;
-            let (links, _) = work
-                .engine
-                .kg()
-                .graph_broken_links(work.caller, 0, usize::MAX)?;
+            let (links, _) = work.kg.graph_broken_links(work.caller, 0, usize::MAX)?;
             let found = links
                 .into_iter()
                 .filter(|it| meant.contains(&it.source.path));
@@ -121,11 +119,11 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
 fn each(
     work: &Work<'_>,
     path: &str,
-    mut visit: impl FnMut(&crate::kg::DocumentContent) -> Result<()>,
+    mut visit: impl FnMut(&kenning_kg::DocumentContent) -> Result<()>,
 ) -> Result<()> {
     for (id, _) in documents::beneath(work, path)?.iter().take(DOCUMENTS_MAX) {
         work.caller.check()?;
-        let content = work.engine.kg().document(work.caller, Some(id), None)?;
+        let content = work.kg.document(work.caller, Some(id), None)?;
         visit(&content)?;
     }
     Ok(())
@@ -175,7 +173,7 @@ fn stale(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
             .iter()
             .filter(|it| it.broken.is_none())
         {
-            let kg = work.engine.kg();
+            let kg = work.kg;
             let Ok(target) = kg.document(work.caller, Some(&link.target), None) else {
                 continue;
             };
@@ -213,14 +211,15 @@ fn words(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Lines of documents that say the opposite of a memory, or of a line of another document.
+/// Lines of documents that say the opposite of a memory, or of another line: by rules for beliefs, which compare any
+/// two texts that share words, and by claims, which compare numbers too, of sentences with the same words.
 fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
     let space = &work.caller.principal.space;
     let filter = NodeFilter {
         kinds: vec![Kind::Memory],
         ..NodeFilter::default()
     };
-    let memories = work.engine.kernel.log().read(space, |tx| {
+    let memories = work.kernel.log().read(space, |tx| {
         let mut all = tx.nodes(&filter, When::Now, None, usize::MAX)?;
         all.sort_by_key(|it| std::cmp::Reverse(it.updated));
         all.truncate(MEMORIES_MAX);
@@ -239,10 +238,20 @@ fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
     for (at, (_, text)) in said.iter().enumerate() {
         note(at, text, &mut by_word);
     }
+    // Claims with their place, and the path if it is a document.
+    let mut stated: Vec<(String, Option<String>, Claim)> = Vec::new();
+    for (place, text) in &said {
+        let claims = claims::claims(text).into_iter();
+        stated.extend(claims.map(|it| (place.clone(), None, it)));
+    }
     let mut found = Vec::new();
     each(work, path, |content| {
         let document = &content.document;
         let text = document.content.as_deref().unwrap_or_default();
+        for claim in claims::claims(text) {
+            let place = format!("`{}` line {}", document.path, claim.line);
+            stated.push((place, Some(document.path.clone()), claim));
+        }
         let mut own = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             // Only such lines can be one side of a contradiction.
@@ -279,6 +288,29 @@ fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
         }
         Ok(())
     })?;
+    let only: Vec<&Claim> = stated.iter().map(|it| &it.2).collect();
+    for pair in claims::opposed(&only) {
+        // The later one is a line of a document, unless both are memories.
+        let (one, other) = (pair.one.min(pair.other), pair.one.max(pair.other));
+        let (Some((place, ..)), Some((_, Some(path), claim))) =
+            (stated.get(one), stated.get(other))
+        else {
+            continue;
+        };
+        let message = format!("Decide between this line and {place}: ");
+        let line = Some(claim.line);
+        let is_known =
+            |it: &Gap| it.path == *path && it.line == line && it.message.starts_with(&message);
+        if !found.iter().any(is_known) {
+            found.push(Gap {
+                kind: GapKind::Contradiction,
+                severity: Severity::High,
+                path: path.clone(),
+                line,
+                message: message + &pair.why,
+            });
+        }
+    }
     gaps::sort(&mut found);
     Ok(found)
 }
