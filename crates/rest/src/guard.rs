@@ -523,11 +523,12 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         may_try.map_err(too_many_failures)?;
     }
     let is_anonymous = token.is_none() && guard.needs_token(peer, request.headers());
-    let admitted = if peers::is_message(request.method(), request.uri()) {
+    let (method, uri) = (request.method(), request.uri());
+    let is_federated =
+        federation::is_message(method, uri) || is_anonymous && federation::is_visit(method, uri);
+    let admitted = if peers::is_message(method, uri) {
         guard.node(request.headers()).await
-    } else if federation::is_message(request.method(), request.uri()) {
-        Ok(guard.federated(peer, request.headers()))
-    } else if is_anonymous && federation::is_visit(request.method(), request.uri()) {
+    } else if is_federated {
         Ok(guard.federated(peer, request.headers()))
     } else {
         guard.principal(peer, request.headers()).await

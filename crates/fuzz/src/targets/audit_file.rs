@@ -98,7 +98,7 @@ fn generate(source: &mut Source) -> Vec<u8> {
         for _ in 0..=source.below(2) {
             let number = source.odd_number();
             let odd = serde_json::from_str(number).unwrap_or_else(|_| number.into());
-            if let Some(place) = proof.pointer_mut(*source.pick(&places)) {
+            if let Some(place) = proof.pointer_mut(source.pick::<&str>(&places)) {
                 *place = odd;
             }
         }

@@ -5,7 +5,7 @@
 
 use super::descriptions;
 use super::fields::{Field, Kind};
-use super::{federated, statements};
+use super::{facts, federated, statements};
 use kenning_tools::TOOLS;
 use kenning_tools::koi::api::{self, Nothing, Place, Route, Verb};
 use kenning_tools::koi::{github_files, github_repos};

@@ -2,9 +2,9 @@
 
 use super::{ask, project, reopened, start, status};
 use crate::everything;
-use kenning_engine::WorkflowKind;
 use kenning_engine::kami::InstallOptions;
 use kenning_engine::runs::{Family, Run};
+use kenning_engine::workflow_steps::WorkflowKind;
 use kenning_testing::Fixture;
 use kenning_testing_wasm::probes;
 use serde_json::{Map, Value, json};
@@ -55,7 +55,9 @@ fn input(value: Value) -> Map<String, Value> {
 fn advance(fixture: &Fixture, id: &str, steps: u64) -> Run {
     let space = fixture.owner().principal.space;
     let engine = fixture.board.engine();
-    let done = engine.advance_workflow(&fixture.board, &space, id, &|it| it.n_steps < steps);
+    let done = engine
+        .workflows()
+        .advance(&fixture.board, &space, id, &|it| it.n_steps < steps);
     done.unwrap().unwrap()
 }
 
@@ -72,7 +74,8 @@ fn a_tool_that_was_cut_off_after_its_first_write_does_not_count_as_done() {
             "arguments": spawn }],
     }));
     let run = engine
-        .start_workflow(&caller, WorkflowKind::Custom, goal)
+        .workflows()
+        .start(&caller, WorkflowKind::Custom, goal)
         .unwrap();
     advance(&fixture, &run.id, 1);
     let claim = engine.runs().claim(&space, Family::Workflow, &run.id);
