@@ -47,16 +47,16 @@ pub enum Payload {
     Events(Vec<Event>),
     /// A question.
     Query(Query),
-    /// Names.
+    /// The names of things, in answer to a question.
     Rids(Vec<String>),
-    /// Manifests.
+    /// The manifests that were asked for.
     Manifests {
         /// Those that are there.
         manifests: Vec<Manifest>,
         /// Those that are not.
         not_found: Vec<String>,
     },
-    /// Bundles.
+    /// The things that were asked for, with their contents.
     Bundles {
         /// Those that are there.
         bundles: Vec<Bundle>,

@@ -4,12 +4,11 @@
 //! network's own bodies. Base URLs have `/koi-net` at their end or have not, so every path is there twice.
 
 use crate::answer;
-use crate::guard::{PROXY_HEADERS, Peer};
 use crate::handler::Shared;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, Response, StatusCode, Uri, header};
 use axum::routing::{get, post};
 use http_body_util::BodyExt;
 use kenning_core::Error;
@@ -17,13 +16,16 @@ use kenning_engine::koi::{FEDERATION_BYTES_MAX, FEDERATION_PATHS, FederationHttp
 use kenning_tools::Board;
 use kenning_tools::koi::federation_status;
 use serde_json::json;
-use std::net::IpAddr;
 
 const PREFIX: &str = "/koi-net";
 const HEALTH: &str = "/health";
 
 /// The largest body of a message.
 pub(crate) const BYTES_MAX: usize = FEDERATION_BYTES_MAX;
+
+/// Whether a request comes from this machine, and not through a proxy; the layer says so.
+#[derive(Clone, Copy)]
+pub(crate) struct IsLocal(pub(crate) bool);
 
 /// The path below the prefix, however often that stands there.
 fn endpoint(uri: &Uri) -> Option<&str> {
@@ -53,18 +55,15 @@ pub(crate) fn routes() -> Router<Shared> {
 
 async fn receive(
     State(board): State<Board>,
-    peer: Option<Extension<Peer>>,
+    local: Option<Extension<IsLocal>>,
     uri: Uri,
-    headers: HeaderMap,
     body: Body,
 ) -> Response<Body> {
     let Ok(body) = body.collect().await else {
         return answer::error(&Error::invalid("the request body could not be read"));
     };
     let body = body.to_bytes();
-    let address = peer.map(|it| it.0.0.ip().to_canonical());
-    let is_proxied = PROXY_HEADERS.iter().any(|it| headers.contains_key(*it));
-    let is_local = address.is_some_and(|it: IpAddr| it.is_loopback()) && !is_proxied;
+    let is_local = local.is_some_and(|it| it.0.0);
     let path = endpoint(&uri).unwrap_or_default().to_owned();
     let engine = board.engine().clone();
     let answered = tokio::task::spawn_blocking(move || {

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// What a proxy adds. Any of them means that the peer is not the caller.
-pub(crate) const PROXY_HEADERS: [&str; 6] = [
+const PROXY_HEADERS: [&str; 6] = [
     "x-forwarded-for",
     "x-forwarded-host",
     "x-forwarded-proto",
@@ -551,6 +551,7 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         let taken = guard.rate.take(&caller, Instant::now());
         taken.map_err(|seconds| too_often(&guard.rate, seconds))?;
     }
+    request.extensions_mut().insert(federation::IsLocal(local));
     request.extensions_mut().insert(principal);
     request.extensions_mut().insert(Waited(waited));
     request.extensions_mut().insert(Pass(token));
