@@ -348,8 +348,12 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap();
-            assert!(["counter", "gauge"].contains(&kind), "{line}");
+            assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
             assert!(types.insert(name.to_owned()), "{line}");
+            if kind == "histogram" {
+                let parts = ["bucket", "sum", "count"];
+                types.extend(parts.map(|it| format!("{name}_{it}")));
+            }
         } else if !line.starts_with("# HELP ") {
             let (name, value) = line.rsplit_once(' ').unwrap();
             let (family, labels) = name.split_once('{').unwrap_or((name, "}"));
