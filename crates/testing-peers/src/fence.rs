@@ -44,7 +44,7 @@ impl Fence {
         }))
     }
 
-    /// Now.
+    /// The moment by this clock.
     pub(crate) fn kill(&self) {
         self.0.is_dead.store(true, Ordering::SeqCst);
     }
