@@ -190,7 +190,10 @@ impl Omi {
 }
 
 fn shape(tx: &dyn ReadTx, thresholds: &Thresholds) -> Result<(Topology, bool)> {
-    let all = Everything::read(tx)?;
+    let mut all = Everything::read(tx)?;
+    // The oldest are named first. Ids of one millisecond have no order.
+    all.memories
+        .sort_by(|a, b| (a.created, &a.key).cmp(&(b.created, &b.key)));
     let mut out_edges: HashMap<NodeId, usize> = HashMap::new();
     let mut in_edges: HashMap<NodeId, Vec<u64>> = HashMap::new();
     for edge in all.edges.iter().filter(|it| relation::counts(&it.rel)) {
