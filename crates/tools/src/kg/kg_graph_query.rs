@@ -20,7 +20,7 @@ pub struct KgGraphQuery;
 #[serde(deny_unknown_fields)]
 #[schemars(extend("required" = ["query"]))]
 pub struct Input {
-    /// Search query string, or `MATCH …`
+    /// Text, or `MATCH …`
     #[serde(default)]
     pub query: Required,
     /// Node type
@@ -31,7 +31,7 @@ pub struct Input {
     /// Include links both ways
     #[serde(default, rename = "includeRelations")]
     pub include_relations: bool,
-    /// Also find nodes of these kinds: memory, entity, item, page …
+    /// Also these kinds: memory, entity, item, page …
     #[serde(default)]
     pub kinds: Vec<String>,
 }

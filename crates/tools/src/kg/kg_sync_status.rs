@@ -14,7 +14,7 @@ pub struct KgSyncStatus;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Input {
-    /// Specific peer ID (default: all peers)
+    /// Default: all peers
     peer_id: Option<String>,
     /// With metrics and history
     #[serde(default)]
