@@ -19,6 +19,10 @@ use serde_json::json;
 /// The most nodes that nobody approved.
 const STRANGERS_MAX: usize = 256;
 
+/// What a peer asks for within so many microseconds, it asks for together: the reference implementation
+/// proposes the same edge once for each of its handlers, and each proposal replaces the one before.
+const TOGETHER_US: i64 = 10_000_000;
+
 /// What the transaction needs to know of this node.
 #[derive(Clone, Debug)]
 pub(super) struct Own {
@@ -207,6 +211,14 @@ pub(super) fn take_edge(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, contents: &J
 /// A peer wants to subscribe: it may have what the policy names for it, and nobody else anything.
 fn negotiate(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, mut profile: EdgeProfile) -> Result<()> {
     let rid = profile.rid();
+    let before = EDGES.get(&**tx, &rid)?;
+    if let Some(before) = before.as_ref().filter(|it| is_recent(it, own.now_ms)) {
+        for name in &before.rid_types {
+            if !profile.rid_types.contains(name) {
+                profile.rid_types.push(name.clone());
+            }
+        }
+    }
     let is_waiting = !peer.is_approved;
     let provided = rid_types(shared_with(&own.row, peer));
     let is_provided =
@@ -224,7 +236,6 @@ fn negotiate(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, mut profile: EdgeProfil
         profile.status = EdgeStatus::Approved;
     }
     let (rid, row, bundle) = edge_of(&profile, own.now_ms)?;
-    let before = EDGES.get(&**tx, &rid)?;
     EDGES.set(tx, &rid, &row)?;
     if !is_waiting {
         enqueue(
@@ -249,6 +260,13 @@ fn negotiate(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, mut profile: EdgeProfil
     };
     let data = json!({ "edge": rid, "subscriber": peer.rid, "types": profile.rid_types });
     tx.record(kind, data).map(drop)
+}
+
+/// Whether an edge was proposed a moment ago.
+fn is_recent(edge: &EdgeRow, now_ms: u64) -> bool {
+    let now = i64::try_from(now_ms.saturating_mul(1_000)).unwrap_or(i64::MAX);
+    let made = time::read(&edge.bundle.timestamp);
+    made.is_some_and(|it| now.saturating_sub(it) < TOGETHER_US)
 }
 
 /// Approves what a peer proposed while nobody had approved it.
