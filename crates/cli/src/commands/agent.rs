@@ -140,17 +140,21 @@ fn spawn(host: &dyn Host, settings: &Settings, matches: &ArgMatches) -> Result<u
         arguments["name"] = name.into();
     }
     let reply = call::answer(host, settings, "kg_agent_spawn", arguments)?;
-    let report = reply
+    let artifacts = reply
         .value
         .as_ref()
-        .and_then(|it| it.pointer("/data/artifacts/0/content")?.as_str());
-    match report.filter(|_| !settings.json && !reply.is_error()) {
-        Some(report) => {
-            output::print(report);
-            Ok(0)
-        }
-        None => Ok(call::show(&reply, settings.json)),
+        .and_then(|it| it.pointer("/data/artifacts")?.as_array());
+    // The report, then what it speaks of, such as a patch.
+    let texts: Vec<&str> = artifacts
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["content"].as_str())
+        .collect();
+    if texts.is_empty() || settings.json || reply.is_error() {
+        return Ok(call::show(&reply, settings.json));
     }
+    texts.into_iter().for_each(output::print);
+    Ok(0)
 }
 
 fn show(settings: &Settings, agents: &[AgentRow]) {

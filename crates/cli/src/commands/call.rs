@@ -120,7 +120,8 @@ pub(super) fn answer(
     let board = board(host, &shown(settings))?;
     let asked = arguments.get("cypher").and_then(Value::as_str);
     let is_of_now = arguments.get("as_of").is_none_or(Value::is_null);
-    if name == "code_query" && is_of_now && asked.is_some_and(names_code) {
+    let asks_code = name == "code_query" && is_of_now && asked.is_some_and(names_code);
+    if asks_code || name == "kg_agent_spawn" {
         project::read_first(board.engine(), &owner(settings))?;
     }
     let bar = progress::bar("working");

@@ -301,7 +301,11 @@ fn policy(koi: &Koi, settings: &Settings, caller: &Caller, matches: &ArgMatches)
         _ => {}
     }
     let identity = koi.federation_identity(caller)?;
-    let status = koi.federation_status(caller)?;
+    let mut status = koi.federation_status(caller)?;
+    if let Some(node) = matches.get_one::<String>("node") {
+        let rid = koi.find_federated_rid(caller, node)?;
+        status.peers.retain(|it| it.rid == rid);
+    }
     if settings.json {
         let peers: Vec<Value> = status.peers.iter().map(|it| {
             json!({ "node": it.rid, "gets": it.shares, "accepts": it.accepts, "state": it.state })

@@ -4,7 +4,7 @@ use super::admit::Denial;
 use super::carrier::Carrier;
 use super::node::Me;
 use super::peers::{checked_profile, know_node};
-use super::queue::event_of;
+use super::queue::{event_of, may_send};
 use super::records::{
     Dialect, EDGES, PEERS, PUBLISHED, PeerRow, STATUS, StoredBundle, note_status, queue, rid_type,
     shared_with,
@@ -25,6 +25,8 @@ pub const FEDERATION_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ANSWER_BYTES: usize = 2 * 1024 * 1024;
 /// At most so many events are handed out at once.
 const POLLED_MAX: usize = 1_000;
+/// Who introduced a node whose handshake nobody signed.
+const UNSIGNED: &str = "unsigned handshake";
 
 /// The endpoints, below `/koi-net`.
 pub const FEDERATION_PATHS: [&str; 7] = [
@@ -221,9 +223,15 @@ impl Koi {
         }
         self.kernel.writable()?;
         let own = self.own(me);
+        let is_signed = envelope.is_some();
         let known = self.kernel.log().write(&self.federated_space(), move |tx| {
             let rid = bundle.manifest.rid.to_string();
-            know_node(tx, &own, &bundle, &rid)?;
+            let is_known = PEERS.get(&**tx, &rid)?.is_some();
+            know_node(tx, &own, &bundle, if is_signed { &rid } else { UNSIGNED })?;
+            if is_known && !is_signed {
+                // Anybody can have sent it.
+                return Ok(());
+            }
             if let Some(mut row) = PEERS.get(&**tx, &rid)?
                 && row.dialect != Dialect::Octo
                 && row.kenning_did.is_none()
@@ -311,6 +319,7 @@ impl Koi {
     /// Hands out what waits for a peer. The reference keeps nothing about it, so it is gone with the answer;
     /// an Octo node confirms what it got.
     fn poll(&self, me: &Me, peer: Option<&PeerRow>, limit: u64) -> Result<Payload> {
+        let node = me.row.clone();
         let Some(peer) = peer.cloned() else {
             return Ok(Payload::Events(Vec::new()));
         };
@@ -337,6 +346,9 @@ impl Koi {
                         break;
                     }
                     n_handed += 1;
+                    if !may_send(&**tx, &node, &peer, &row, queued)? {
+                        continue;
+                    }
                     let current = |rid: &str| Ok(PUBLISHED.get(&**tx, rid)?.map(|it| it.bundle));
                     if let Some(mut event) = event_of(queued, current)? {
                         event.event_id = is_octo.then(|| format!("{number}-{i}"));

@@ -6,7 +6,7 @@
 use super::ask::Trouble;
 use super::carrier::Carrier;
 use super::node::Me;
-use super::queue::{enqueue, event_of};
+use super::queue::{enqueue, event_of, may_send};
 use super::records::{
     DeadRow, EDGES, PUBLISHED, PeerRow, QueueRow, dead, next_number, note_status, queue,
 };
@@ -66,7 +66,13 @@ impl Koi {
             }
             let events = self.kernel.log().read(&space, |tx| {
                 let current = |rid: &str| Ok(PUBLISHED.get_readable(tx, rid)?.map(|it| it.bundle));
-                let events = row.events.iter().map(|it| event_of(it, current));
+                let events =
+                    row.events
+                        .iter()
+                        .map(|it| match may_send(tx, &me.row, peer, &row, it)? {
+                            true => event_of(it, current),
+                            false => Ok(None),
+                        });
                 events.collect::<Result<Vec<Option<Event>>>>()
             })?;
             let events: Vec<Event> = events.into_iter().flatten().collect();

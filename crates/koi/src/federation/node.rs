@@ -105,6 +105,20 @@ impl Koi {
         self.kernel.vault().space().clone()
     }
 
+    /// Admits callers of the space that is federated, and no others.
+    pub(super) fn require_federated(&self, caller: &Caller, scope: Scope) -> Result<()> {
+        caller.principal.require(scope)?;
+        let space = self.federated_space();
+        if caller.principal.space == space {
+            return Ok(());
+        }
+        Err(Error::denied(format!(
+            "federation belongs to the space `{space}`, not to `{}`",
+            caller.principal.space
+        ))
+        .hint("use a token of that space"))
+    }
+
     pub(super) fn federation_now(&self) -> u64 {
         self.kernel.log().clock().now_ms()
     }
@@ -205,7 +219,7 @@ impl Koi {
         caller: &Caller,
         setup: FederationSetup,
     ) -> Result<FederationIdentity> {
-        caller.principal.require(Scope::Admin)?;
+        self.require_federated(caller, Scope::Admin)?;
         self.kernel.writable()?;
         let space = self.federated_space();
         let base_url = setup.base_url.map(|it| it.trim_end_matches('/').to_owned());
@@ -285,7 +299,7 @@ impl Koi {
     /// # Errors
     /// Not found if the federation is off.
     pub fn federation_identity(&self, caller: &Caller) -> Result<FederationIdentity> {
-        caller.principal.require(Scope::Read)?;
+        self.require_federated(caller, Scope::Read)?;
         let me = self.require_me()?;
         Ok(FederationIdentity {
             rid: me.rid.to_string(),
@@ -304,7 +318,7 @@ impl Koi {
     /// # Errors
     /// Denied without the scope `admin`; not found if the federation is off.
     pub fn rotate_federation_key(&self, caller: &Caller) -> Result<FederationIdentity> {
-        caller.principal.require(Scope::Admin)?;
+        self.require_federated(caller, Scope::Admin)?;
         self.kernel.writable()?;
         let me = self.require_me()?;
         let key = self.new_federation_key();

@@ -46,7 +46,7 @@ pub struct PeerPolicyChange {
 
 impl Koi {
     fn operator(&self, caller: &Caller) -> Result<Me> {
-        caller.principal.require(Scope::Admin)?;
+        self.require_federated(caller, Scope::Admin)?;
         self.kernel.writable()?;
         self.require_me()
     }
@@ -213,6 +213,15 @@ impl Koi {
             })?;
         self.federation.wake();
         Ok(rid)
+    }
+
+    /// The RID of the node that a person means by its name, its address or the beginning of its hash.
+    ///
+    /// # Errors
+    /// Denied without the scope `admin`; not found.
+    pub fn find_federated_rid(&self, caller: &Caller, name: &str) -> Result<String> {
+        self.operator(caller)?;
+        self.find_federated(name).map(|it| it.rid)
     }
 
     /// Changes what a peer may get, or what is taken from it.

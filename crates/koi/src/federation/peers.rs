@@ -16,6 +16,12 @@ use kenning_federation::{
 };
 use serde_json::json;
 
+/// The longest profile of a node.
+const PROFILE_BYTES_MAX: usize = 16 * 1024;
+
+/// A profile is at most so many microseconds ahead of this clock: a later one could never be corrected.
+const AHEAD_US_MAX: i64 = 86_400_000_000;
+
 /// The most nodes that nobody approved.
 const STRANGERS_MAX: usize = 256;
 
@@ -34,6 +40,12 @@ pub(super) struct Own {
 /// A profile that is what it says: its key is the one in its name.
 pub(super) fn checked_profile(bundle: &Bundle) -> Result<(NodeProfile, PublicKey)> {
     let rid = NodeRid::parse(bundle.manifest.rid.as_str())?;
+    let n_bytes = bundle.contents.to_text().len();
+    if n_bytes > PROFILE_BYTES_MAX {
+        return Err(Error::invalid(format!(
+            "the profile of `{rid}` has {n_bytes} bytes, more than {PROFILE_BYTES_MAX}"
+        )));
+    }
     let profile = NodeProfile::from_json(&bundle.contents)?;
     let key = PublicKey::parse(&profile.public_key)?;
     if !rid.is_of(&key) {
@@ -49,7 +61,8 @@ pub(super) fn checked_profile(bundle: &Bundle) -> Result<(NodeProfile, PublicKey
     Ok((profile, key))
 }
 
-/// Takes what a node says of itself, or what another says of it.
+/// Takes what a node says of itself (`from` is its RID), or what another says of it. Others only introduce: what a
+/// known node is changes by its own signature alone.
 pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str) -> Result<()> {
     let rid = bundle.manifest.rid.as_str();
     let (profile, key) = checked_profile(bundle)?;
@@ -59,6 +72,21 @@ pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str)
     }
     let before = PEERS.get(&**tx, rid)?;
     let is_known = before.is_some();
+    if is_known && from != rid {
+        return Ok(());
+    }
+    if is_ahead(&bundle.manifest.timestamp, own.now_ms) {
+        return Err(Error::invalid(format!(
+            "the profile of `{rid}` is dated {}, which is to come",
+            bundle.manifest.timestamp
+        ))
+        .hint("set the clock of that node"));
+    }
+    if !is_known && has_other_name(tx, rid, &key)? {
+        return Err(Error::denied(format!(
+            "the key of `{rid}` is that of a node with another name"
+        )));
+    }
     let mut row = before.clone().unwrap_or_else(|| PeerRow {
         rid: rid.to_owned(),
         introduced_by: (from != rid).then(|| from.to_owned()),
@@ -104,6 +132,19 @@ pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str)
         "node": rid, "baseUrl": row.base_url, "provides": row.provides_event, "from": from,
     });
     tx.record("FederationNodeKnown", data).map(drop)
+}
+
+fn is_ahead(timestamp: &str, now_ms: u64) -> bool {
+    let now = i64::try_from(now_ms.saturating_mul(1_000)).unwrap_or(i64::MAX);
+    time::read(timestamp).is_some_and(|it| it > now.saturating_add(AHEAD_US_MAX))
+}
+
+/// Whether another node has this key: what is kept of a node is found by its key.
+fn has_other_name(tx: &Tx<'_>, rid: &str, key: &PublicKey) -> Result<bool> {
+    let all = PEERS.list_readable(&**tx)?;
+    Ok(all
+        .iter()
+        .any(|it| it.0 != rid && it.1.public_key == key.as_str()))
 }
 
 fn count_strangers(tx: &Tx<'_>) -> Result<usize> {

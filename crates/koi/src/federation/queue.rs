@@ -1,9 +1,12 @@
 //! What waits to be sent, one queue for each peer.
 
-use super::records::{QueueRow, Queued, StoredBundle, next_number, queue};
+use super::records::{
+    NodeRow, PUBLISHED, PeerRow, QueueRow, Queued, StoredBundle, next_number, queue, shared_with,
+};
 use kenning_audit::Tx;
 use kenning_core::Result;
 use kenning_federation::{Bundle, Event, EventType, Rid};
+use kenning_store::ReadTx;
 
 /// So many events are sent together.
 const TOGETHER: usize = 100;
@@ -27,6 +30,27 @@ pub(super) fn enqueue(
         queue(peer).set(tx, &number, &row)?;
     }
     Ok(())
+}
+
+/// Whether the policy, as it is now, lets a peer have what waits for it.
+pub(super) fn may_send(
+    tx: &dyn ReadTx,
+    node: &NodeRow,
+    peer: &PeerRow,
+    row: &QueueRow,
+    queued: &Queued,
+) -> Result<bool> {
+    if row.is_control {
+        return Ok(true);
+    }
+    if !peer.is_active() {
+        return Ok(false);
+    }
+    if queued.event_type == EventType::Forget.as_str() {
+        return Ok(true);
+    }
+    let published = PUBLISHED.get_readable(tx, &queued.rid)?;
+    Ok(published.is_some_and(|it| shared_with(node, peer).contains(&it.kind)))
 }
 
 /// An event about a profile or a subscription.

@@ -158,7 +158,7 @@ impl Koi {
     /// # Errors
     /// Denied without the scope `read`; those of the store.
     pub fn federation_status(&self, caller: &Caller) -> Result<FederationStatus> {
-        caller.principal.require(Scope::Read)?;
+        self.require_federated(caller, Scope::Read)?;
         let (space, now) = (self.federated_space(), self.federation_now());
         self.kernel.log().read(&space, |tx| {
             let Some(node) = records::node(tx)? else {
@@ -220,7 +220,7 @@ impl Koi {
     /// # Errors
     /// Denied without the scope `admin`; those of the store.
     pub fn federation_edges(&self, caller: &Caller) -> Result<Vec<EdgeView>> {
-        caller.principal.require(Scope::Admin)?;
+        self.require_federated(caller, Scope::Admin)?;
         let space = self.federated_space();
         let all = self
             .kernel
@@ -251,7 +251,7 @@ impl Koi {
         name: Option<&str>,
         limit: usize,
     ) -> Result<Vec<CrossReferenceView>> {
-        caller.principal.require(Scope::Read)?;
+        self.require_federated(caller, Scope::Admin)?;
         let peers = self.named_peers(name)?;
         let space = self.federated_space();
         self.kernel.log().read(&space, |tx| {
@@ -292,7 +292,7 @@ impl Koi {
     /// # Errors
     /// Denied without the scope `admin`; not found; those of the store.
     pub fn federation_queue(&self, caller: &Caller, name: Option<&str>) -> Result<Vec<QueuedView>> {
-        caller.principal.require(Scope::Admin)?;
+        self.require_federated(caller, Scope::Admin)?;
         let peers = self.named_peers(name)?;
         let space = self.federated_space();
         self.kernel.log().read(&space, |tx| {
@@ -316,7 +316,7 @@ impl Koi {
     /// # Errors
     /// Denied without the scope `admin`; not found; those of the store.
     pub fn dead_letters(&self, caller: &Caller, name: Option<&str>) -> Result<Vec<DeadLetter>> {
-        caller.principal.require(Scope::Admin)?;
+        self.require_federated(caller, Scope::Admin)?;
         let peers = self.named_peers(name)?;
         let space = self.federated_space();
         self.kernel.log().read(&space, |tx| {

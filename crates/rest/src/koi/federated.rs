@@ -2,7 +2,7 @@
 
 use super::facts::{Answer, bounded};
 use kenning_engine::koi::{Connect, FederationHttp, PeerPolicyChange};
-use kenning_engine::{Caller, Engine};
+use kenning_engine::{Caller, Engine, Scope};
 use kenning_tools::koi::api::Nothing;
 use kenning_tools::koi::federation_status::peer_json;
 use schemars::JsonSchema;
@@ -66,6 +66,7 @@ pub(super) fn approve(engine: &Engine, caller: &Caller, request: NodeRequest) ->
 }
 
 pub(super) fn nodes(engine: &Engine, caller: &Caller, _: Nothing) -> Answer {
+    caller.principal.require(Scope::Admin)?;
     let status = engine.koi().federation_status(caller)?;
     let nodes: Vec<Value> = status.peers.iter().map(peer_json).collect();
     Ok(json!({ "count": nodes.len(), "nodes": nodes }))

@@ -4,7 +4,8 @@ use crate::Fixture;
 use crate::koi_entities::put;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kenning_core::{Error, Result};
+use kenning_core::{Code, Error, Result};
+use kenning_engine::Principal;
 use kenning_engine::koi::{
     Carried, Carrier, Connect, Destination, FederationSetup, Koi, PeerPolicyChange,
 };
@@ -578,6 +579,73 @@ fn a_node_that_only_polls_is_told_who_answers_and_gets_its_events() {
     // Nobody can call it.
     propose(EdgeType::Webhook);
     assert_eq!(poll(), ["FORGET koi-net.edge"]);
+    // What waits is judged by the policy as it is when it is asked for.
+    propose(EdgeType::Poll);
+    one.note(
+        "Practices/Camas Garden.md",
+        "---\n\"@type\": bkc:Practice\n---\n",
+    );
+    one.turn(&net);
+    let nothing = PeerPolicyChange {
+        shares: Some(Vec::new()),
+        ..PeerPolicyChange::default()
+    };
+    one.koi()
+        .change_peer_policy(&one.fixture.owner(), "pollster", nothing)
+        .unwrap();
+    let polled = poll();
+    assert!(
+        !polled.iter().any(|it| it == "NEW koi-net.practice"),
+        "{polled:?}"
+    );
+}
+
+#[test]
+fn only_the_signature_of_a_node_changes_what_is_known_of_it() {
+    let net = Net::default();
+    let one = Node::new(&net, 1, &["Practice"]);
+    let peer = Foreign::new("pollster", 900);
+    peer.tell(&one, peer.hello());
+    let owner = one.fixture.owner();
+    one.koi()
+        .approve_node(&owner, "pollster", PeerPolicyChange::default())
+        .unwrap();
+    let known = || {
+        let status = one.status();
+        let rows = status["peers"].as_array().unwrap().clone();
+        let is_it = |it: &Value| it.to_string().contains(peer.rid.as_str());
+        rows.into_iter().find(is_it).unwrap()
+    };
+    let before = known();
+    let handshake = json!({ "type": "handshake", "profile": {
+        "node_rid": peer.rid.as_str(), "node_type": "FULL", "base_url": "http://evil.test",
+        "provides": { "event": [], "state": [] }, "public_key": peer.profile.public_key,
+    }});
+    post(&one, "/handshake", &handshake.to_string());
+    assert_eq!(known(), before, "an unsigned handshake");
+    let liar = Foreign::new("liar", 901);
+    liar.tell(&one, liar.hello());
+    let forged = NodeProfile {
+        base_url: Some("http://evil.test/koi-net".to_owned()),
+        node_type: NodeType::Full,
+        ..peer.profile.clone()
+    };
+    let rid = Rid::parse(peer.rid.as_str()).unwrap();
+    let bundle = Bundle::of(&rid, forged.to_json(), 2_000).unwrap();
+    liar.tell(&one, vec![Event::of(EventType::Update, bundle)]);
+    assert_eq!(known(), before, "the signature of another");
+    // A second name for the same key would share what is kept of the first.
+    let alias = Foreign::new("alias", 900);
+    alias.tell(&one, alias.hello());
+    assert!(!one.status().to_string().contains(alias.rid.as_str()));
+    // Operators of other spaces have no say here.
+    let mut other = one.fixture.owner();
+    other.principal = Principal::owner("other".parse().unwrap());
+    let approved = one
+        .koi()
+        .approve_node(&other, "liar", PeerPolicyChange::default());
+    assert_eq!(approved.unwrap_err().code, Code::Denied);
+    assert!(one.koi().federation_status(&other).is_err());
 }
 
 #[test]
