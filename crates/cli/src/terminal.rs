@@ -40,7 +40,7 @@ pub(crate) fn words(text: &str) -> String {
 }
 
 /// Arguments of commands with other names than the fields of tools.
-const OTHER_NAMES: [(&str, &str); 8] = [
+const OTHER_NAMES: [(&str, &str); 15] = [
     ("id", "memory_id"),
     ("id", "session_id"),
     ("type", "memory_type"),
@@ -49,6 +49,13 @@ const OTHER_NAMES: [(&str, &str); 8] = [
     ("evidence", "evidence_memory_id"),
     ("url", "repo_url"),
     ("name", "repo_name"),
+    ("doc", "input.docPath"),
+    ("watch", "input.options.watchPaths"),
+    ("threshold", "input.options.threshold"),
+    ("auto-start", "input.options.autoStart"),
+    ("timeout", "options.timeout"),
+    ("retries", "options.maxRetries"),
+    ("priority", "options.priority"),
 ];
 
 /// The actions of `execute` that are commands of `kiwi`.
@@ -167,6 +174,9 @@ impl Typed {
         {
             return command;
         }
+        if let Some(flag) = self.flag(quoted) {
+            return flag.to_owned();
+        }
         let end = quoted.find(|c: char| !(c.is_alphanumeric() || c == '_'));
         let (name, behind) = quoted.split_at(end.unwrap_or(quoted.len()));
         if let Some(flag) = self.flag(name) {
@@ -174,9 +184,9 @@ impl Typed {
             return match value.map(str::trim) {
                 Some("") => format!("{flag}{behind}"),
                 Some(value) => format!("{flag} {}", value.trim_matches('"')),
-                None if behind.is_empty() || behind.starts_with(['[', '.']) => {
-                    format!("{flag}{behind}")
-                }
+                None if behind.is_empty() || behind.starts_with('[') => format!("{flag}{behind}"),
+                // A flag takes the whole object: there is none for a member of it.
+                None if behind.starts_with('.') => format!("{}` in `{flag}", &behind[1..]),
                 None => quoted.to_owned(),
             };
         }
@@ -338,6 +348,21 @@ mod tests {
                 &["kenning", "omi", "store", "x"],
                 "`memory_id` is taken; for example {\"memory_type\": \"fact\"}",
                 "`--id` is taken; for example {\"memory_type\": \"fact\"}",
+            ),
+            (
+                &["kenning", "workflow", "start", "analysis"],
+                "`input.docPath`: 5 is not a text; `input.options.threshold`: 7; `input.facts`: []",
+                "`<PATH>`: 5 is not a text; `--threshold`: 7; `facts` in `--input`: []",
+            ),
+            (
+                &["kenning", "kg", "workflow_start", "--workflow-id", "sync"],
+                "`input.docPath`: 5 is not a text",
+                "`docPath` in `--input`: 5 is not a text",
+            ),
+            (
+                &["kenning", "agent", "spawn", "tester", "x"],
+                "give it more time by `options.timeout`",
+                "give it more time by `--timeout`",
             ),
             (
                 &["kenning", "omi", "daily", "show", "x"],

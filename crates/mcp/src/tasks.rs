@@ -2,7 +2,8 @@
 //!
 //! The task is the run itself. It is in the store, so any server answers for it, also after a restart, and what is
 //! cancelled is stopped wherever it is done. A run that is suspended asks the client how to go on, and `tasks/update`
-//! brings the answer.
+//! brings the answer. A task is that of the token which started it: any other one is told that there is none, although
+//! both may list the workflows of their space.
 //!
 //! Changes are not announced: `notifications/tasks` belongs on the stream of `subscriptions/listen`, whose filter in
 //! rmcp 3.8 has no place for tasks, and which refuses to send it. Clients poll, as the extension lets them.
@@ -83,7 +84,7 @@ pub(crate) async fn get(
     let board = board.clone();
     let work = move |caller: &Caller| {
         let runs = board.engine().runs();
-        let run = runs.expect_run(caller, Family::Workflow, &id)?;
+        let run = runs.expect_own_run(caller, Family::Workflow, &id)?;
         let reply = run.ended_ms.map(|_| reply(run.clone()));
         Ok((run, reply))
     };
@@ -139,6 +140,7 @@ pub(crate) async fn update(
     let board = board.clone();
     let work = move |caller: &Caller| {
         let runs = board.engine().runs();
+        runs.expect_own_run(caller, Family::Workflow, &id)?;
         runs.answer(caller, Family::Workflow, &id, answers)
             .map(drop)
     };
@@ -156,6 +158,7 @@ pub(crate) async fn cancel(
     let board = board.clone();
     let work = move |caller: &Caller| {
         let runs = board.engine().runs();
+        runs.expect_own_run(caller, Family::Workflow, &id)?;
         match runs.stop(caller, Family::Workflow, &id) {
             Err(error) if error.code == Code::Conflict => Ok(()),
             other => other.map(drop),

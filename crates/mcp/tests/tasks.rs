@@ -11,7 +11,7 @@ mod common;
 
 use common::{Client, meta};
 use kenning_core::Space;
-use kenning_engine::Principal;
+use kenning_engine::{NewToken, Principal, Scope};
 use kenning_mcp::Server;
 use kenning_testing::Fixture;
 use serde_json::{Value, json};
@@ -129,4 +129,63 @@ async fn a_suspended_workflow_asks_its_client_and_goes_on_with_the_answer() {
     ask(&mut client, 6, "tasks/update", update(&answers)).await;
     let told = ask(&mut client, 7, "tasks/get", get(&asking)).await;
     assert_eq!(told["result"]["status"], "cancelled", "{told}");
+}
+
+#[tokio::test]
+async fn a_task_is_that_of_the_token_which_started_it() {
+    let fixture = Fixture::new();
+    fixture.put_document("docs/draft.md", "# Draft\n\nHow it works: TBD\n");
+    let of_token = |name: &str| {
+        let engine = fixture.board.engine();
+        let token = engine.create_token(
+            &fixture.owner(),
+            NewToken {
+                name: name.to_owned(),
+                scopes: vec![Scope::Read, Scope::Write],
+                space: Space::default(),
+                expires_ms: None,
+            },
+        );
+        let principal = engine.authenticate(&token.unwrap()).unwrap();
+        Client::connect(Server::new(fixture.board.clone(), principal))
+    };
+    let (mut ada, mut bob) = (of_token("ada"), of_token("bob"));
+    let mut owner = Client::connect(Server::new(
+        fixture.board.clone(),
+        Principal::owner(Space::default()),
+    ));
+    let mut meta = meta();
+    meta["io.modelcontextprotocol/clientCapabilities"] =
+        json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let arguments =
+        json!({ "workflowId": "collaboration", "input": { "docPath": "docs/draft.md" } });
+    let start = json!({ "name": "kg_workflow_start", "arguments": arguments, "_meta": meta });
+    let created = ask(&mut ada, 1, "tools/call", start).await;
+    assert_eq!(created["result"]["resultType"], "task", "{created}");
+    let id = created["result"]["taskId"].clone();
+    let task = json!({ "taskId": id, "_meta": meta });
+    let update = json!({ "taskId": id, "inputResponses": {}, "_meta": meta });
+    let missing = json!({ "taskId": "collaboration-1", "_meta": meta });
+    let none = ask(&mut bob, 1, "tasks/get", missing).await["error"].clone();
+    for (n, method) in [(2, "tasks/get"), (3, "tasks/cancel"), (4, "tasks/update")] {
+        let params = match method {
+            "tasks/update" => update.clone(),
+            _ => task.clone(),
+        };
+        let refused = ask(&mut bob, n, method, params).await;
+        // As if there were none.
+        let said = refused["error"].to_string();
+        let expected = none
+            .to_string()
+            .replace("collaboration-1", id.as_str().unwrap());
+        assert_eq!(said, expected, "{method}");
+    }
+    for (client, n) in [(&mut ada, 5), (&mut owner, 5)] {
+        let working = ask(client, n, "tasks/get", task.clone()).await;
+        assert_eq!(working["result"]["status"], "working", "{working}");
+    }
+    let cancelled = ask(&mut ada, 6, "tasks/cancel", task.clone()).await;
+    assert!(cancelled["result"].is_object(), "{cancelled}");
+    let after = ask(&mut ada, 7, "tasks/get", task).await;
+    assert_eq!(after["result"]["status"], "cancelled", "{after}");
 }

@@ -457,14 +457,11 @@ pub(crate) fn end(tx: &mut Tx<'_>, run: &mut Run, ending: Ending) -> Result<()> 
     open_runs(run.family).unset(tx, &run.id)?;
     let trajectory = Trajectory::of_run(run, summary, quality);
     run.trajectory = Some(trajectory.id.clone());
-    let word = match run.status {
-        Status::Completed => "Completed",
-        _ => "Failed",
-    };
-    let event = match outcome {
-        Outcome::Completed => "success",
-        Outcome::Timeout => "timeout",
-        Outcome::Failed | Outcome::Cancelled => "failure",
+    let (word, event) = match outcome {
+        Outcome::Completed => ("Completed", "success"),
+        Outcome::Timeout => ("Completed", "timeout"),
+        Outcome::Failed => ("Failed", "failure"),
+        Outcome::Cancelled => ("Cancelled", "cancelled"),
     };
     let data = json!({
         "workflowId": run.id, "workflowType": run.kind, "outcome": event,

@@ -27,7 +27,7 @@ pub use trajectory::{
 use alive::Alive;
 use kenning_audit::Tx;
 use kenning_core::{Error, Result, Space};
-use kenning_kernel::{Bucket, Caller, Kernel, Mark, Scope};
+use kenning_kernel::{Bucket, Caller, Kernel, Mark, Principal, Scope};
 use run::Decision;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -140,10 +140,24 @@ impl Runs {
     /// Not found, and those of [`Runs::run`].
     pub fn expect_run(&self, caller: &Caller, family: Family, id: &str) -> Result<Run> {
         let found = self.run(caller, family, id)?;
-        found.ok_or_else(|| {
-            let word = family.as_str();
-            Error::not_found(word, id).hint(format!("`kenning {word} list` lists them"))
-        })
+        found.ok_or_else(|| missing(family, id))
+    }
+
+    /// The same, if it works for this caller: whoever has another token is told that there is none. Whoever started
+    /// the process has no token and is shown all.
+    ///
+    /// # Errors
+    /// Not found, and those of [`Runs::run`].
+    pub fn expect_own_run(&self, caller: &Caller, family: Family, id: &str) -> Result<Run> {
+        let Principal { space, token, .. } = &caller.principal;
+        let who = self.kernel.log().read(space, |tx| CALLERS.get(tx, id))?;
+        match token.is_none() || who.is_some_and(|it| it.token == *token) {
+            true => self.expect_run(caller, family, id),
+            false => {
+                caller.principal.require(Scope::Read)?;
+                Err(missing(family, id))
+            }
+        }
     }
 
     /// Lets a run wait until [`Runs::resume`]. A step that is under way ends first.
@@ -178,12 +192,10 @@ impl Runs {
                 run.questions.len()
             ))
             .hint("answer what its task asks, or stop it")),
-            _ => Err(Error::conflict(format!(
-                "`{}` is {} and cannot go on",
-                run.id,
-                run.status.as_str()
-            ))
-            .hint("start another one")),
+            _ => Err(
+                Error::conflict(format!("`{}` is {} and cannot go on", run.id, run.word()))
+                    .hint("start another one"),
+            ),
         })
     }
 
@@ -270,10 +282,15 @@ impl Runs {
     }
 }
 
+fn missing(family: Family, id: &str) -> Error {
+    let word = family.as_str();
+    Error::not_found(word, id).hint(format!("`kenning {word} list` lists them"))
+}
+
 /// The end of a run that somebody stops.
 fn stopped() -> Ending {
     Ending {
-        error: Some("it was stopped".to_owned()),
+        error: Some("it was cancelled".to_owned()),
         ..Ending::of(Outcome::Cancelled)
     }
 }

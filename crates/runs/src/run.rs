@@ -369,15 +369,19 @@ impl Run {
         format!("{DECISION}-{}", self.n_suspended)
     }
 
+    /// How it is, in one word for people: how it ended, else its status. The status of the contract has no word for
+    /// one that was cancelled.
+    pub fn word(&self) -> &'static str {
+        self.outcome.map_or(self.status.as_str(), Outcome::as_str)
+    }
+
     pub(crate) fn must_be_open(&self) -> Result<()> {
         match self.ended_ms {
             None => Ok(()),
-            Some(_) => Err(Error::conflict(format!(
-                "`{}` has ended: {}",
-                self.id,
-                self.outcome.map_or("failed", Outcome::as_str)
-            ))
-            .hint("start another one")),
+            Some(_) => Err(
+                Error::conflict(format!("`{}` has ended: {}", self.id, self.word()))
+                    .hint("start another one"),
+            ),
         }
     }
 }

@@ -136,7 +136,7 @@ impl Trajectory {
                 Outcome::Completed => "completed",
                 Outcome::Failed => "failed",
                 Outcome::Timeout => "waited in vain",
-                Outcome::Cancelled => "was stopped",
+                Outcome::Cancelled => "was cancelled",
             },
             format_duration(self.duration_ms()),
         );

@@ -1,13 +1,15 @@
 //! Workflows over the tool table: what calls tools for them, and the worker that goes on with them.
 
 use crate::kg::{KgReply, Started};
-use crate::{Board, Effect, Reply, TOOLS, Toolset, envelope};
+use crate::{Board, Effect, Reply, TOOLS, Toolset, envelope, near};
 use kenning_core::{Error, Result};
 use kenning_engine::runs::{Family, Run};
 use kenning_engine::worker::{Complaint, Worker, contained};
-use kenning_engine::workflow_steps::{CallEffect, ToolRunner};
+use kenning_engine::workflow_steps::{
+    CallEffect, ToolRunner, WorkflowKind, known_members, unknown_members,
+};
 use kenning_engine::{Caller, Scope};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -106,6 +108,47 @@ impl ToolRunner for Board {
             }
         }
     }
+}
+
+/// Starts a workflow. An input with members that nothing reads is refused: a misspelled one would be left out in
+/// silence.
+///
+/// # Errors
+/// The input is malformed, the caller may not write, and those of the store.
+pub fn start_workflow(
+    board: &Board,
+    caller: &Caller,
+    kind: WorkflowKind,
+    input: Map<String, Value>,
+) -> Result<Run> {
+    if let Some(unknown) = unknown_members(kind, &input).first() {
+        let known = known_members(kind);
+        let last = |path: &str| path.rsplit('.').next().unwrap_or(path).to_owned();
+        // The right word in the wrong place is the nearest.
+        let near = near::names(&last(unknown), known.iter().map(|it| last(it)));
+        let near: Vec<String> = near
+            .iter()
+            .filter_map(|name| known.iter().find(|it| last(it) == *name).cloned())
+            .collect();
+        let word = kind.as_str();
+        return Err(Error::invalid(format!(
+            "`{unknown}`: a workflow of type {word} has no such member.{}",
+            near::sentence(&near)
+        ))
+        .hint(format!("it has {}", listed(&known))));
+    }
+    board.engine().workflows().start(caller, kind, input)
+}
+
+/// Members as they lie in each other: `docPath, options (threshold)`.
+fn listed(known: &[String]) -> String {
+    let of = |start: &str| {
+        let names = known.iter().filter_map(|it| it.strip_prefix(start));
+        let names: Vec<&str> = names.filter(|it| !it.contains('.')).collect();
+        names.join(", ")
+    };
+    let inner = of("input.options.");
+    of("input.").replace("options", &format!("options ({inner})"))
 }
 
 /// Goes on with a run within a call: until it has ended or waits, the client left, or the call's time is nearly over.

@@ -34,7 +34,7 @@ pub mod omi_extra;
 pub use board::{Board, hide_internal, installed_summary};
 pub use declare::{AnyTool, Call, Example, Text, Tool, summary};
 pub use envelope::{Reply, malformed};
-pub use flows::{Flows, finish_workflow, workflow_reply};
+pub use flows::{Flows, finish_workflow, start_workflow, workflow_reply};
 pub use metrics::Metrics;
 pub use schema::lean;
 pub use select::Selection;

@@ -89,15 +89,13 @@ pub(super) fn step(work: &Work<'_>) -> Result<Next> {
 
 /// What was done, and what people have to do before the goal is reached.
 fn summary(work: &Work<'_>) -> String {
-    let left = work.kept("forPeople").as_array().cloned();
-    let left = left.unwrap_or_default();
-    let listed = |is_left: bool| {
-        let all = work.run.artifacts.iter();
-        let some = all.filter(|it| left.contains(it) == is_left);
-        let names: Vec<&str> = some.filter_map(Value::as_str).collect();
+    let listed = |all: &[Value]| {
+        let names: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
         names.join(", ")
     };
-    match (listed(false), listed(true)) {
+    let left = work.kept("forPeople").as_array();
+    let left = left.map_or(&[][..], Vec::as_slice);
+    match (listed(&work.run.artifacts), listed(left)) {
         (done, left) if left.is_empty() => format!("The goal was reached by: {done}"),
         (done, left) if done.is_empty() => {
             format!("The goal is reached once people have done: {left}")
@@ -241,7 +239,8 @@ fn act(work: &Work<'_>, problem: &Problem, action: &Action) -> Result<Next> {
     };
     apply(&mut facts, action);
     let mut keep = work.kept_with("facts", documents::facts_json(&facts));
-    if outcome == StepOutcome::Pending {
+    let is_left = outcome == StepOutcome::Pending;
+    if is_left {
         let mut left = work.kept("forPeople").as_array().cloned();
         let left = left.get_or_insert_default();
         left.push(action.name.as_str().into());
@@ -254,7 +253,10 @@ fn act(work: &Work<'_>, problem: &Problem, action: &Action) -> Result<Next> {
     done.outcome = outcome;
     done.state = documents::facts_json(&facts);
     done.metadata = metadata;
-    done.artifacts = vec![action.name.as_str().into()];
+    // What nobody has done yet is no artifact.
+    if !is_left {
+        done.artifacts = vec![action.name.as_str().into()];
+    }
     Ok(done.into())
 }
 

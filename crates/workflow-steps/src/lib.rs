@@ -383,6 +383,33 @@ fn unknown(work: &Work<'_>) -> Error {
     ))
 }
 
+/// The members of `input` that every kind has, those of its `options`, and those that only a custom workflow has, in
+/// either place.
+const MEMBERS: [&str; 3] = ["graphId", "docPath", "options"];
+const OPTIONS: [&str; 3] = ["autoStart", "watchPaths", "threshold"];
+const OF_CUSTOM: [&str; 4] = ["goal", "facts", "goals", "actions"];
+
+/// What the input of a workflow of this kind may have, as paths from `input` on.
+pub fn known_members(kind: WorkflowKind) -> Vec<String> {
+    let custom = || OF_CUSTOM.iter().filter(|_| kind == WorkflowKind::Custom);
+    let outer = MEMBERS.iter().chain(custom());
+    let inner = OPTIONS.iter().chain(custom());
+    let outer = outer.map(|it| format!("input.{it}"));
+    outer
+        .chain(inner.map(|it| format!("input.options.{it}")))
+        .collect()
+}
+
+/// What an input has that no workflow of this kind reads, as paths from `input` on.
+pub fn unknown_members(kind: WorkflowKind, input: &Map<String, Value>) -> Vec<String> {
+    let known = known_members(kind);
+    let outer = input.keys().map(|it| format!("input.{it}"));
+    let options = input.get("options").and_then(Value::as_object);
+    let inner = options.into_iter().flat_map(Map::keys);
+    let all = outer.chain(inner.map(|it| format!("input.options.{it}")));
+    all.filter(|it| !known.contains(it)).collect()
+}
+
 /// Refuses an input before anything is written.
 fn check_input(kind: WorkflowKind, input: &Map<String, Value>) -> Result<()> {
     let options = match input.get("options") {

@@ -11,7 +11,7 @@ use kenning_engine::runs::{
 use kenning_engine::timestamp;
 use kenning_engine::workflow::format_duration;
 use kenning_engine::workflow_steps::WorkflowKind;
-use kenning_tools::finish_workflow;
+use kenning_tools::{finish_workflow, start_workflow};
 use serde_json::{Map, Value, json};
 
 const WORKFLOW: Family = Family::Workflow;
@@ -36,7 +36,7 @@ pub(crate) fn command() -> Command {
                     Arg::new("status")
                         .long("status")
                         .value_name("STATUS")
-                        .value_parser(PossibleValuesParser::new(Status::ALL.map(Status::as_str)))
+                        .value_parser(PossibleValuesParser::new(words()))
                         .help("Only with this status"),
                 ),
         )
@@ -168,17 +168,19 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
             let kind = matches.get_one::<String>("kind").map(String::as_str);
             let kind = kind.and_then(WorkflowKind::parse);
             let kind = kind.ok_or_else(|| Error::invalid("the kind is missing"))?;
-            let run = engine.workflows().start(&caller, kind, input)?;
+            if kind == WorkflowKind::Collaboration && !input.contains_key("docPath") {
+                return Err(Error::invalid("a collaboration needs a document")
+                    .hint("for example `kenning workflow start collaboration docs/spec.md`"));
+            }
+            let run = start_workflow(&board, &caller, kind, input)?;
             finish_workflow(&board, &caller, &run.id)?
         }
         "list" => {
-            let filter = RunFilter {
-                status: matches
-                    .get_one::<String>("status")
-                    .and_then(|word| Status::ALL.into_iter().find(|it| it.as_str() == word)),
-                kind: None,
-            };
-            show_list(settings.json, &runs.list(&caller, WORKFLOW, &filter)?);
+            let mut all = runs.list(&caller, WORKFLOW, &RunFilter::default())?;
+            if let Some(word) = matches.get_one::<String>("status") {
+                all.retain(|it| it.word() == word);
+            }
+            show_list(settings.json, &all);
             return Ok(0);
         }
         "history" => {
@@ -200,6 +202,16 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
     }
     let has_failed = run.outcome == Some(Outcome::Failed) && matches!(what, "start" | "resume");
     Ok(u8::from(has_failed))
+}
+
+/// What a workflow can be, as it is listed.
+fn words() -> Vec<&'static str> {
+    let outcomes = [Outcome::Timeout, Outcome::Cancelled].map(Outcome::as_str);
+    Status::ALL
+        .map(Status::as_str)
+        .into_iter()
+        .chain(outcomes)
+        .collect()
 }
 
 /// What a workflow is given.
@@ -245,13 +257,19 @@ fn input(matches: &ArgMatches) -> Result<Map<String, Value>> {
     Ok(input)
 }
 
+/// The actions that a plan leaves to people.
+fn left_to_people(run: &Run) -> &[Value] {
+    let left = run.state.get("forPeople").and_then(Value::as_array);
+    left.map_or(&[], Vec::as_slice)
+}
+
 fn summary(run: &Run) -> Value {
     json!({
         "id": run.id, "type": run.kind, "status": run.status.as_str(),
         "outcome": run.outcome.map(Outcome::as_str), "currentStep": run.current_step,
         "startedAt": timestamp(run.started_ms), "lastEventAt": timestamp(run.last_ms),
         "duration": run.duration_ms(), "stepCount": run.n_steps, "artifacts": run.artifacts,
-        "error": run.error, "trajectoryId": run.trajectory,
+        "forPeople": left_to_people(run), "error": run.error, "trajectoryId": run.trajectory,
     })
 }
 
@@ -260,7 +278,7 @@ fn show(as_json: bool, run: &Run) {
         output::print_json(&summary(run));
         return;
     }
-    let state = run.outcome.map_or(run.status.as_str(), Outcome::as_str);
+    let state = run.word();
     let at = match run.ended_ms {
         Some(_) => format!("after {}", format_duration(run.duration_ms())),
         None => format!("at {}", run.current_step),
@@ -276,6 +294,9 @@ fn show(as_json: bool, run: &Run) {
             text.unwrap_or_else(|| artifact.to_string())
         ));
     }
+    for name in left_to_people(run).iter().filter_map(Value::as_str) {
+        output::print(&format!("  for people: {name}"));
+    }
 }
 
 fn show_list(as_json: bool, all: &[Run]) {
@@ -287,7 +308,7 @@ fn show_list(as_json: bool, all: &[Run]) {
     let row = |it: &Run| {
         vec![
             it.id.clone(),
-            it.status.as_str().to_owned(),
+            it.word().to_owned(),
             it.current_step.clone(),
             it.n_steps.to_string(),
             timestamp(it.started_ms),

@@ -4,7 +4,7 @@ use super::kg_workflow_status::kind_word;
 use super::words::{Clamped, KgReply, members, number_schema};
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
-use kenning_engine::runs::{Family, Run, RunFilter, Status};
+use kenning_engine::runs::{Family, Outcome, Run, RunFilter, Status};
 use kenning_engine::timestamp;
 use kenning_engine::workflow_steps::WorkflowKind;
 use schemars::JsonSchema;
@@ -227,6 +227,6 @@ fn shown(run: &Run) -> Value {
         "id": run.id, "type": kind_word(run), "status": run.status.as_str(),
         "currentStep": run.current_step, "startedAt": timestamp(run.started_ms),
         "lastEventAt": timestamp(run.last_ms), "duration": run.duration_ms(),
-        "isActive": run.status.is_active(),
+        "isActive": run.status.is_active(), "outcome": run.outcome.map(Outcome::as_str),
     })
 }

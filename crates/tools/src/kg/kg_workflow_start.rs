@@ -3,7 +3,7 @@
 use super::words::{KgReply, Required};
 use crate::{Call, Effect, Example, Tool, Toolset, flows};
 use kenning_core::{Error, Result};
-use kenning_engine::runs::{Outcome, Run, Status};
+use kenning_engine::runs::{Run, Status};
 use kenning_engine::timestamp;
 use kenning_engine::workflow_steps::WorkflowKind;
 use schemars::JsonSchema;
@@ -71,7 +71,7 @@ impl From<Run> for Started {
             result: kept.collect(),
             started_at: timestamp(run.started_ms),
             completed_at: run.ended_ms.map(timestamp),
-            outcome: run.outcome.map_or(run.status.as_str(), Outcome::as_str),
+            outcome: run.word(),
             artifacts: run.artifacts.into_iter().map(shown).collect(),
             status: run.status.as_str(),
             current_step: run.current_step,
@@ -124,10 +124,8 @@ impl Tool for KgWorkflowStart {
             ))
         })?;
         flows::check_not_in_action()?;
-        let run =
-            ctx.engine
-                .workflows()
-                .start(ctx.caller, kind, input.input.unwrap_or_default())?;
+        let input = input.input.unwrap_or_default();
+        let run = flows::start_workflow(ctx.board, ctx.caller, kind, input)?;
         let run = flows::advance_in_call(ctx.board, ctx.caller, run)?;
         let is_serving = ctx.engine.runs().is_serving();
         if run.status == Status::Running && !is_serving {

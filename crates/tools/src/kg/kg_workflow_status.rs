@@ -108,7 +108,8 @@ fn shown(run: &Run) -> Value {
         "currentStep": run.current_step, "startedAt": timestamp(run.started_ms),
         "lastEventAt": timestamp(run.last_ms), "completedAt": run.ended_ms.map(timestamp),
         "outcome": run.outcome.map(Outcome::as_str), "error": run.error, "stepCount": run.n_steps,
-        "steps": steps, "artifacts": run.artifacts, "trajectoryId": run.trajectory,
+        "steps": steps, "artifacts": run.artifacts, "forPeople": run.state.get("forPeople"),
+        "trajectoryId": run.trajectory,
     })
 }
 

@@ -156,7 +156,7 @@ fn a_run_can_be_suspended_resumed_and_stopped_and_says_what_it_refuses() {
     }
     let error = runs.resume(&caller, WORKFLOW, &id, false).unwrap_err();
     assert!(
-        error.message.contains("is failed and cannot go on"),
+        error.message.contains("is cancelled and cannot go on"),
         "{error}"
     );
     let error = runs.stop(&caller, WORKFLOW, "sync-1").unwrap_err();

@@ -123,6 +123,32 @@ fn the_errors_about_workflows_are_those_of_the_contract() {
             json!({ "actions": [{ "cost": 1 }] }),
             "`actions[0].name`",
         ),
+        (
+            "analysis",
+            json!({ "docpath": "docs" }),
+            "`input.docpath`: a workflow of type analysis has no such member. Did you mean `input.docPath`?",
+        ),
+        (
+            "sync",
+            json!({ "watchPaths": ["docs"] }),
+            "Did you mean `input.options.watchPaths`?",
+        ),
+        (
+            "analysis",
+            json!({ "options": { "treshold": 0.5 } }),
+            "`input.options.treshold`: a workflow of type analysis has no such member. Did you mean \
+             `input.options.threshold`?",
+        ),
+        (
+            "analysis",
+            json!({ "actions": [] }),
+            "`input.actions`: a workflow of type analysis has no such member",
+        ),
+        (
+            "custom",
+            json!({ "goal": { "a": true }, "action": [] }),
+            "Did you mean `input.actions`?",
+        ),
     ] {
         let arguments = json!({ "workflowId": kind, "input": input });
         let said = refusal(&fixture, "kg_workflow_start", arguments.clone());
@@ -284,6 +310,18 @@ fn a_sync_generates_and_watches_until_it_is_stopped() {
     assert_eq!(
         (&after["status"], &after["outcome"]),
         (&json!("failed"), &json!("cancelled"))
+    );
+    // The contract has four words for a status; everything else says what happened.
+    let listed = ask(&fixture, "kg_workflow_list", json!({ "status": "failed" }));
+    let listed = &listed["data"]["workflows"][0];
+    assert_eq!(listed["outcome"], "cancelled", "{listed}");
+    assert_eq!(after["error"], "it was cancelled", "{after}");
+    let asked = json!({ "eventType": "WorkflowCancelled", "includePayload": true });
+    let told = ask(&fixture, "kg_audit_query", asked);
+    assert_eq!(
+        told["data"]["events"].as_array().unwrap().len(),
+        1,
+        "{told}"
     );
     let service = ask(&fixture, "kg_workflow_status", json!({}))["data"]["service"].clone();
     assert_eq!(service["watchedPaths"], json!([]));

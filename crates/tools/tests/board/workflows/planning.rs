@@ -98,11 +98,37 @@ fn a_goal_that_cannot_be_reached_or_is_unknown_fails_with_the_reason() {
     // The goals and actions that are always there, from what a document says.
     let input = json!({ "goal": "start-development", "docPath": "docs/spec.md" });
     let builtin = start(&fixture, "custom", input);
+    // They name no tool, so people have to do them, and nothing was made.
     assert_eq!(
-        builtin["artifacts"],
+        builtin["result"]["forPeople"],
         json!(["create-task", "start-development"]),
         "{builtin:#}"
     );
+    assert_eq!(builtin["artifacts"], json!([]), "{builtin:#}");
+    let shown = status(&fixture, &builtin["workflowId"]);
+    assert_eq!(shown["forPeople"], builtin["result"]["forPeople"]);
+}
+
+#[test]
+fn what_was_done_is_an_artifact_and_what_is_left_to_people_is_not() {
+    let fixture = project();
+    let input = json!({
+        "goal": { "approved": true },
+        "actions": [
+            remember("draft", 1),
+            { "name": "approve", "needs": { "remembered": true }, "effects": { "approved": true } },
+        ],
+    });
+    let done = start(&fixture, "custom", input);
+    assert_eq!(done["artifacts"], json!(["draft"]), "{done:#}");
+    assert_eq!(done["result"]["forPeople"], json!(["approve"]), "{done:#}");
+    let found = ask(
+        &fixture,
+        "kg_trajectory_list",
+        json!({ "includeSteps": true }),
+    );
+    let steps = &found["data"]["trajectories"][0]["steps"];
+    assert_eq!(steps[2]["outcome"], "pending", "{found:#}");
 }
 
 #[test]
