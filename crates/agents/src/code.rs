@@ -1,5 +1,6 @@
 //! The code of the scanned repositories, as one graph in memory.
 
+use crate::coverage::{About, Looking, Mentions};
 use kenning_core::{Kind, NodeId, Result};
 use kenning_store::{EdgeFilter, Node, NodeFilter, ReadTx, When};
 use serde_json::Value;
@@ -21,6 +22,7 @@ pub(crate) struct File {
     pub(crate) commit: String,
     pub(crate) rev: u64,
     pub(crate) lines: u64,
+    pub(crate) about: About,
 }
 
 /// A function, a type or a constant.
@@ -45,11 +47,34 @@ impl Symbol {
         format!("{}:{}", self.path, self.line)
     }
 
-    /// Whether it is a method of Rust that a trait asks for: the trait explains it, and calls by way of the trait
-    /// cannot be seen. Only such a method is public without saying so.
-    fn implements_trait(&self) -> bool {
-        let is_rust = self.path.ends_with(".rs") && self.label == "Method";
-        is_rust && self.is_public && !self.signature.starts_with("pub")
+    /// Whether it is a function of Rust that a trait asks for: the trait explains it, and calls by way of the trait
+    /// cannot be seen. Only such a function is public without saying so. `serialize` and `deserialize` are called
+    /// by an attribute that names their module.
+    pub(crate) fn implements_trait(&self) -> bool {
+        if !self.path.ends_with(".rs") || !self.is_function() {
+            return false;
+        }
+        let is_for_serde = matches!(self.name.as_str(), "serialize" | "deserialize");
+        is_for_serde || self.is_public && !self.signature.starts_with("pub")
+    }
+
+    /// Whether it is part of the tests: by its file, by itself, or in Rust by its module.
+    pub(crate) fn is_of_tests(&self) -> bool {
+        let mut modules = self.qualified.split('.').rev().skip(1);
+        let is_module = |it| matches!(it, "tests" | "test");
+        self.is_test
+            || is_test_path(&self.path)
+            || self.path.ends_with(".rs") && modules.any(is_module)
+    }
+
+    /// Whether other packages may name it.
+    pub(crate) fn is_for_all(&self) -> bool {
+        !self.path.ends_with(".rs") || self.signature.starts_with("pub ")
+    }
+
+    /// Whether the language calls it by itself, such as `__init__`.
+    pub(crate) fn is_special(&self) -> bool {
+        self.name.starts_with("__") && self.name.ends_with("__")
     }
 
     pub(crate) fn is_function(&self) -> bool {
@@ -77,6 +102,14 @@ pub(crate) struct Code {
     pub(crate) imports: Vec<Link>,
     /// From one file to another, by their positions.
     pub(crate) depends: BTreeSet<(usize, usize)>,
+    /// The file of each symbol and of each file itself, by its position.
+    pub(crate) file_of: HashMap<NodeId, usize>,
+    /// Where calls, uses and tests lead.
+    pub(crate) out: HashMap<NodeId, Vec<NodeId>>,
+    /// Methods that something outside may call.
+    pub(crate) overrides: HashSet<NodeId>,
+    /// Where names stand.
+    pub(crate) mentions: Mentions,
 }
 
 fn text(node: &Node, name: &str) -> String {
@@ -115,6 +148,7 @@ impl Code {
                 commit: text(&node, "commit_sha"),
                 rev: node.rev,
                 lines: number(&node, "line_count"),
+                about: About::of(&text(&node, "path"), &node.body),
             });
         })?;
         for_each(tx, &filter(Kind::Symbol), check, |node| {
@@ -141,6 +175,14 @@ impl Code {
             });
         })?;
         code.link(tx, check)?;
+        let mut looking = Looking::new(&code);
+        for_each(tx, &filter(Kind::Document), check, |node| {
+            let file = code.file_of.get(&node.id);
+            if let Some(file) = file.and_then(|it| code.files.get(*it)) {
+                looking.read(file, &node.body);
+            }
+        })?;
+        code.mentions = looking.finish();
         Ok(code)
     }
 
@@ -158,7 +200,31 @@ impl Code {
         }
         let (mut calls, mut tests, mut imports) = (Vec::new(), Vec::new(), Vec::new());
         let mut depends = BTreeSet::new();
-        for rel in ["CALLS", "MAY_CALL", "TESTS", "IMPORTS"] {
+        let mut out: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        let mut heirs = HashSet::new();
+        let mut test_modules: HashMap<usize, Vec<(u64, u64)>> = HashMap::new();
+        for it in &self.symbols {
+            let is_module = it.label == "Module" && matches!(it.name.as_str(), "tests" | "test");
+            if let Some(file) = file_at.get(&it.id).filter(|_| is_module) {
+                let of = test_modules.entry(*file).or_default();
+                of.push((it.line, it.line_end));
+            }
+        }
+        // What only a module of tests imports says nothing of how files depend on each other.
+        let is_for_tests = |file: usize, lines: &[u64]| {
+            let modules = test_modules.get(&file).map_or(&[][..], Vec::as_slice);
+            let is_within = |line: &u64| modules.iter().any(|it| (it.0..=it.1).contains(line));
+            !lines.is_empty() && lines.iter().all(is_within)
+        };
+        for rel in [
+            "CALLS",
+            "MAY_CALL",
+            "TESTS",
+            "USES",
+            "IMPORTS",
+            "EXTENDS",
+            "IMPLEMENTS",
+        ] {
             check()?;
             let filter = EdgeFilter {
                 rel: Some(rel.to_owned()),
@@ -167,8 +233,15 @@ impl Code {
             for edge in tx.edges(&filter, When::Now, usize::MAX)? {
                 let ends = (file_at.get(&edge.src), file_at.get(&edge.dst));
                 let (Some(&from), Some(&to)) = ends else {
+                    // It takes after something that is not in the repository.
+                    if matches!(rel, "EXTENDS" | "IMPLEMENTS") {
+                        heirs.insert(edge.src);
+                    }
                     continue;
                 };
+                if !matches!(rel, "IMPORTS" | "EXTENDS" | "IMPLEMENTS") {
+                    out.entry(edge.src).or_default().push(edge.dst);
+                }
                 let lines = edge.props.get("lines").and_then(Value::as_array);
                 let lines = lines.into_iter().flatten().filter_map(Value::as_u64);
                 let link = Link {
@@ -178,9 +251,10 @@ impl Code {
                     is_guess: rel == "MAY_CALL",
                 };
                 match rel {
+                    "USES" | "EXTENDS" | "IMPLEMENTS" => {}
                     "TESTS" => tests.push(link),
                     "IMPORTS" => {
-                        if from != to {
+                        if from != to && !is_for_tests(from, &link.lines) {
                             depends.insert((from, to));
                         }
                         imports.push(link);
@@ -191,71 +265,13 @@ impl Code {
         }
         (self.calls, self.tests) = (calls, tests);
         (self.imports, self.depends) = (imports, depends);
+        (self.file_of, self.out) = (file_at, out);
+        self.overrides = self.find_overrides(&heirs);
         Ok(())
     }
 
     pub(crate) fn symbol(&self, id: NodeId) -> Option<&Symbol> {
         self.by_id.get(&id).and_then(|it| self.symbols.get(*it))
-    }
-
-    /// The symbols that a test reaches, by calls.
-    pub(crate) fn tested(&self) -> HashSet<NodeId> {
-        let mut out: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-        for it in self.calls.iter().chain(&self.tests) {
-            out.entry(it.from).or_default().push(it.to);
-        }
-        let tests = self.symbols.iter().filter(|it| it.is_test).map(|it| it.id);
-        let from_files = self.tests.iter().map(|it| it.from);
-        let mut next: Vec<NodeId> = tests.chain(from_files).collect();
-        let mut seen: HashSet<NodeId> = next.iter().copied().collect();
-        while let Some(at) = next.pop() {
-            for &to in out.get(&at).into_iter().flatten() {
-                if seen.insert(to) {
-                    next.push(to);
-                }
-            }
-        }
-        seen
-    }
-
-    /// Functions that no test reaches. Without any test in a repository nothing is said of it.
-    pub(crate) fn untested(&self) -> Vec<&Symbol> {
-        let tested = self.tested();
-        let with_tests: HashSet<&str> = self
-            .symbols
-            .iter()
-            .filter(|it| it.is_test)
-            .map(|it| it.repo.as_str())
-            .collect();
-        let is_open = |it: &&Symbol| {
-            it.is_function()
-                && !it.is_test
-                && !is_test_path(&it.path)
-                && it.name != "main"
-                && !(it.name.starts_with("__") && it.name.ends_with("__"))
-                && with_tests.contains(it.repo.as_str())
-                && !it.implements_trait()
-                && !tested.contains(&it.id)
-        };
-        self.symbols.iter().filter(is_open).collect()
-    }
-
-    /// What others may call and nothing explains.
-    pub(crate) fn undocumented(&self) -> Vec<&Symbol> {
-        let is_open = |it: &&Symbol| {
-            it.is_public
-                && !it.implements_trait()
-                && it.doc.is_empty()
-                && !it.is_test
-                && !is_test_path(&it.path)
-                && (it.is_function()
-                    || matches!(
-                        it.label.as_str(),
-                        "Class" | "Struct" | "Trait" | "Enum" | "Interface"
-                    ))
-                && !(it.name.starts_with("__") && it.name.ends_with("__"))
-        };
-        self.symbols.iter().filter(is_open).collect()
     }
 
     /// Groups of files that depend on each other, each in the order of a way around.
@@ -312,10 +328,17 @@ pub(crate) fn is_test_path(path: &str) -> bool {
                 | "__tests__"
                 | "spec"
                 | "testing"
+                | "bench"
                 | "benches"
                 | "examples"
                 | "fixtures"
-        )
+                | "fuzz"
+        ) || ["testing-", "testing_", "test-", "test_"]
+            .iter()
+            .any(|start| it.starts_with(start))
+            || ["-test", "-tests", "_test", "_tests"]
+                .iter()
+                .any(|end| it.ends_with(end))
     }) || name.starts_with("test_")
         || name.starts_with("test.")
         || name == "tests.rs"
@@ -481,6 +504,8 @@ mod tests {
             "a.test.ts",
             "x_test.go",
             "src/tests.rs",
+            "crates/testing-model/src/draw.rs",
+            "crates/fuzz/src/lib.rs",
         ] {
             assert!(is_test_path(path), "{path}");
         }

@@ -9,6 +9,7 @@
 //! model asks for.
 
 mod code;
+mod coverage;
 mod kinds;
 mod material;
 mod queue;

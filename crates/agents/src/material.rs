@@ -145,18 +145,30 @@ pub(crate) struct Material<'a> {
     pub(crate) task: &'a Task<'a>,
     /// The repository that the task names.
     pub(crate) repository: Option<String>,
+    /// What is to be said of the project's code, if it is not as it is in the last commit.
+    pub(crate) unread: Option<String>,
     code: OnceCell<Code>,
     texts: OnceCell<Vec<Text>>,
 }
 
 impl<'a> Material<'a> {
     pub(crate) fn new(task: &'a Task<'a>) -> Result<Self> {
+        let koi = &task.agents.koi;
+        let unread = match koi.awaits_project(task.caller)? {
+            false => None,
+            true => task.step(
+                "read-project",
+                || koi.wait_for_project(task.caller),
+                |it| serde_json::json!({ "note": it }),
+            )?,
+        };
         let names = task.agents.koi.repository_names(task.caller)?;
         let words: HashSet<String> = words(task.text).collect();
         let named = |it: &&String| words.contains(&it.to_lowercase());
         Ok(Self {
             task,
             repository: names.iter().find(named).cloned(),
+            unread,
             code: OnceCell::new(),
             texts: OnceCell::new(),
         })
@@ -181,6 +193,12 @@ impl<'a> Material<'a> {
             |it| serde_json::json!({ "files": it.files.len(), "symbols": it.symbols.len() }),
         )?;
         Ok(self.code.get_or_init(|| code))
+    }
+
+    /// Why no code was looked at, where there is none; that it was not read yet is said anyway.
+    pub(crate) fn why_no_code(&self) -> Result<Option<String>> {
+        let is_missing = self.unread.is_none() && self.code()?.files.is_empty();
+        Ok(is_missing.then(|| NO_CODE.to_owned()))
     }
 
     /// The texts that people wrote: documents, notes, pages and memories.
@@ -525,8 +543,7 @@ fn unless_missing<T>(found: Result<T>) -> Result<Option<T>> {
 pub(crate) const NO_GRAPH: &str =
     "there is no graph of documents yet, so links were not checked: run `kg_graph_generate`";
 /// What is said where there is no code.
-pub(crate) const NO_CODE: &str =
-    "no repository was scanned, so no code was looked at: run `github_scan`";
+const NO_CODE: &str = "no repository was scanned, so no code was looked at: run `github_scan`";
 
 #[cfg(test)]
 mod tests {

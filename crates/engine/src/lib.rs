@@ -282,10 +282,16 @@ impl Engine {
     /// # Errors
     /// The caller may not read, the query is malformed or writes, or it needs more than it may use.
     pub fn query(&self, caller: &Caller, question: &query::Question) -> Result<query::Found> {
+        let mut note = None;
         if question.as_of_ms.is_none() {
+            if query::names_code(&question.text) {
+                note = self.koi.wait_for_project(caller)?;
+            }
             kg::Entities::follow(&*self.koi, caller)?;
         }
-        self.queries.answer(caller, question)
+        let mut found = self.queries.answer(caller, question)?;
+        found.notes.extend(note);
+        Ok(found)
     }
 
     /// What is wrong with this installation, one sentence each, and what was checked.

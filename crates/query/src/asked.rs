@@ -23,6 +23,17 @@ const CODE: [&str; 14] = [
     "TypeAlias",
 ];
 
+/// Types of relationships of code.
+const CODE_LINKS: [&str; 7] = [
+    "CALLS",
+    "EXTENDS",
+    "IMPLEMENTS",
+    "IMPORTS",
+    "MAY_CALL",
+    "TESTS",
+    "USES",
+];
+
 /// Whether a text that may be words of a search is a statement in Cypher. `return policy` would be one too, so
 /// words that people search for count only in capital letters.
 pub fn is_statement(text: &str) -> bool {
@@ -33,9 +44,12 @@ pub fn is_statement(text: &str) -> bool {
     is_reading && Statement::parse(text).is_ok()
 }
 
-/// Whether a query names a label of code: `(f:Function)`.
+/// Whether a query asks for code: it names a label or a relationship of code, `(f:Function)` or `-[:CALLS]->`, or
+/// it names none and asks for everything.
 pub fn names_code(text: &str) -> bool {
-    CODE.iter().any(|it| names_label(text, it))
+    let is_bare = !text.contains(':') && text.to_ascii_uppercase().contains("MATCH");
+    let mut named = CODE.iter().chain(&CODE_LINKS);
+    is_bare || named.any(|it| names_label(text, it))
 }
 
 /// Whether a label may be named in a query: it stands after a colon, be it in a text.
@@ -88,6 +102,8 @@ mod tests {
             "MATCH (f : `Method` {name: 'x'}) RETURN f",
             "MATCH (n) WHERE n:class RETURN n",
             "MATCH (d:Document)--(f:File) RETURN f",
+            "MATCH (a)-[:CALLS]->(b) RETURN a.name, b.name",
+            "MATCH (n) RETURN labels(n), count(n)",
         ] {
             assert!(names_code(text), "{text}");
         }

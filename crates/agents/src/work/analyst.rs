@@ -1,7 +1,7 @@
 //! Measures documents and code, grades them, and names what is wrong with its place.
 
-use super::{count, tester};
-use crate::material::{Contradiction, Material, NO_CODE, NO_GRAPH};
+use super::{count, counted, tester};
+use crate::material::{Contradiction, Material, NO_GRAPH};
 use crate::report::{Finding, Report};
 use crate::task::Task;
 use kenning_core::{Kind, Result};
@@ -12,16 +12,16 @@ const EACH_MAX: usize = 50;
 pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
     let mut report = Report::default();
     let stats = material.stats()?;
-    let broken = material.broken_links()?.unwrap_or_default();
+    let broken = material.broken_links()?;
+    let has_graph = broken.is_some();
+    let broken = broken.unwrap_or_default();
     let orphans = material.orphans()?.unwrap_or_default();
     let contradictions = material.contradictions()?;
     let code = material.code()?;
     if stats.is_none() {
         report.notes.push(NO_GRAPH.to_owned());
     }
-    if code.symbols.is_empty() {
-        report.notes.push(NO_CODE.to_owned());
-    }
+    report.notes.extend(material.why_no_code()?);
     let (untested, undocumented, cycles) = task.step(
         "measure-code",
         || Ok((code.untested(), code.undocumented(), code.cycles())),
@@ -30,9 +30,14 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
     let long: Vec<_> = code
         .symbols
         .iter()
-        .filter(|it| it.is_function() && !it.is_test && it.line_end.saturating_sub(it.line) > 100)
+        .filter(|it| {
+            it.is_function() && !it.is_of_tests() && it.line_end.saturating_sub(it.line) > 100
+        })
         .collect();
     let n_functions = code.symbols.iter().filter(|it| it.is_function()).count();
+    let has_tests = code.symbols.iter().any(|it| it.is_test);
+    // Without any test nothing is known of single functions, and full marks would be wrong.
+    let n_tested = if has_tests { n_functions } else { 0 };
     let texts = material.texts()?;
     let n_memories = texts.iter().filter(|it| it.kind == Kind::Memory).count();
     let n_words: usize = texts
@@ -57,7 +62,7 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
             share(contradictions.len() * 10, texts.len()),
             3.0,
         ),
-        ("tests", share(untested.len(), n_functions), 2.0),
+        ("tests", share(untested.len(), n_tested), 2.0),
         (
             "documentation",
             share(undocumented.len(), code.symbols.len()),
@@ -85,18 +90,22 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
         it if it >= 60.0 => "D",
         _ => "F",
     };
+    // Where nothing was looked at there is no number.
+    let of_code = |n: usize| (!code.symbols.is_empty()).then_some(n);
+    let n_untested = of_code(untested.len()).filter(|_| has_tests);
+    let of_graph = |n: usize| has_graph.then_some(n);
     report.put("grade", grade);
     report.put("score", round(score));
     report.put(
         "metrics",
         json!({
-            "documents": n_docs, "links": n_links, "orphans": n_orphans, "brokenLinks": n_broken,
+            "documents": of_graph(n_docs), "links": of_graph(n_links), "orphans": of_graph(n_orphans), "brokenLinks": of_graph(n_broken),
             "averageLinks": stats.as_ref().map(kenning_kg::GraphStats::average_links),
             "texts": texts.len(), "words": n_words, "memories": n_memories,
             "contradictions": contradictions.len(),
             "files": code.files.len(), "symbols": code.symbols.len(), "functions": n_functions,
-            "untestedFunctions": untested.len(), "undocumentedSymbols": undocumented.len(),
-            "longFunctions": long.len(), "dependencyCycles": cycles.len(),
+            "untestedFunctions": n_untested, "undocumentedSymbols": of_code(undocumented.len()),
+            "longFunctions": of_code(long.len()), "dependencyCycles": of_code(cycles.len()),
         }),
     );
     let scores: serde_json::Map<String, Value> = measures
@@ -122,12 +131,14 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
             .take(EACH_MAX)
             .map(|it| super::architect::cycle(code, it)),
     );
-    issues.extend(
-        untested
-            .iter()
-            .take(EACH_MAX)
-            .map(|it| tester::of_symbol(it, "untested", "no test reaches it", "medium")),
-    );
+    issues.extend(untested.iter().take(EACH_MAX).map(|it| {
+        tester::of_symbol(
+            it,
+            "untested",
+            "no test reaches it, and nothing that tests reach names it",
+            "medium",
+        )
+    }));
     issues.extend(
         long.iter()
             .take(EACH_MAX)
@@ -149,11 +160,11 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
     report.summary = format!(
         "Grade {grade} ({} of 100): {}, {}, {}, {}, {}.",
         round(score),
-        count(n_broken, "broken link"),
+        counted(of_graph(n_broken), "broken link"),
         count(contradictions.len(), "contradiction"),
-        count(cycles.len(), "dependency cycle"),
-        count(untested.len(), "untested function"),
-        count(n_orphans, "orphan"),
+        counted(of_code(cycles.len()), "dependency cycle"),
+        counted(n_untested, "untested function"),
+        counted(of_graph(n_orphans), "orphan"),
     );
     let worst = measures.iter().filter_map(|it| Some((it.0, it.1?)));
     let worst = worst

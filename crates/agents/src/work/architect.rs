@@ -2,7 +2,7 @@
 
 use super::count;
 use crate::code::{Code, components};
-use crate::material::{Material, NO_CODE};
+use crate::material::Material;
 use crate::report::{Finding, Report};
 use crate::task::Task;
 use kenning_core::Result;
@@ -25,7 +25,7 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
     let mut report = Report::default();
     let code = material.code()?;
     if code.files.is_empty() {
-        report.notes.push(NO_CODE.to_owned());
+        report.notes.extend(material.why_no_code()?);
         return of_documents(task, report);
     }
     let (parts, cycles) = task.step(

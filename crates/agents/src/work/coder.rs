@@ -3,7 +3,8 @@
 use super::count;
 use super::patch::{self, Edits};
 use crate::code::{Code, Symbol};
-use crate::material::{Material, NO_CODE, subject, words};
+use crate::coverage::is_comment;
+use crate::material::{Material, subject, words};
 use crate::report::{Artifact, Finding, Report};
 use crate::task::Task;
 use kenning_core::{NodeId, Result};
@@ -17,9 +18,7 @@ const SEARCHED: usize = 30;
 pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
     let mut report = Report::default();
     let code = material.code()?;
-    if code.symbols.is_empty() {
-        report.notes.push(NO_CODE.to_owned());
-    }
+    report.notes.extend(material.why_no_code()?);
     let located = task.step(
         "locate",
         || locate(task, material, code),
@@ -34,11 +33,17 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
         },
         |()| json!({}),
     )?;
-    let (patches, what) = task.step(
+    let Proposal {
+        patches,
+        what,
+        refused,
+    } = task.step(
         "propose",
         || propose(task, material, code, &located),
-        |it| json!({ "files": it.0.len() }),
+        |it| json!({ "files": it.patches.len(), "refused": it.refused }),
     )?;
+    let is_refused = refused.is_some();
+    report.notes.extend(refused);
     let n_files = patches.len();
     let text: String = patches.into_values().collect();
     report.summary = match located.first() {
@@ -73,7 +78,7 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
             content: text,
             mime_type: "text/x-diff",
         });
-    } else {
+    } else if !is_refused {
         report.recommendations.push(
             "For a proposal say `rename A to B`, `document A` or `fix broken links`; other changes need a model"
                 .to_owned(),
@@ -181,13 +186,40 @@ fn explanation(code: &Code, located: &[&Symbol]) -> String {
     out.trim_end().to_owned()
 }
 
-/// The diffs by file, and what they do.
+/// A change.
+#[derive(Default)]
+struct Proposal {
+    /// The diffs by file.
+    patches: BTreeMap<String, String>,
+    /// What they do.
+    what: String,
+    /// Why there is none, although the task asks for one that could be made.
+    refused: Option<String>,
+}
+
+impl Proposal {
+    fn of(patches: BTreeMap<String, String>, what: String) -> Self {
+        Self {
+            patches,
+            what,
+            refused: None,
+        }
+    }
+
+    fn refused(why: String) -> Self {
+        Self {
+            refused: Some(why),
+            ..Self::default()
+        }
+    }
+}
+
 fn propose(
     task: &Task<'_>,
     material: &Material<'_>,
     code: &Code,
     located: &[&Symbol],
-) -> Result<(BTreeMap<String, String>, String)> {
+) -> Result<Proposal> {
     let lower = task.text.to_lowercase();
     let plain: Vec<String> = task
         .text
@@ -203,26 +235,30 @@ fn propose(
         plain.get(at + 1)
     };
     if lower.contains("broken link") {
-        return Ok((mended_links(material)?, "mends broken links".to_owned()));
+        let patches = mended_links(material)?;
+        return Ok(Proposal::of(patches, "mends broken links".to_owned()));
     }
     if let (Some(old), Some(new)) = (after("rename"), after("to"))
         && let Some(symbol) = located.iter().find(|it| it.name == *old)
         && is_name(new)
     {
-        let patches = renamed(material, code, symbol, new)?;
-        return Ok((patches, format!("renames `{old}` to `{new}`")));
+        return match renamed(material, code, symbol, new)? {
+            Ok(patches) => Ok(Proposal::of(patches, format!("renames `{old}` to `{new}`"))),
+            Err(place) => Ok(Proposal::refused(format!(
+                "`{old}` was not renamed: `{new}` is in use at {place}, and one of the two would hide the other; \
+                 choose another name"
+            ))),
+        };
     }
     if let Some(name) = after("document")
         && let Some(symbol) = located
             .iter()
             .find(|it| it.name == *name && it.doc.is_empty())
     {
-        return Ok((
-            documented(material, code, symbol)?,
-            format!("documents `{name}`"),
-        ));
+        let patches = documented(material, code, symbol)?;
+        return Ok(Proposal::of(patches, format!("documents `{name}`")));
     }
-    Ok((BTreeMap::new(), String::new()))
+    Ok(Proposal::default())
 }
 
 fn is_name(word: &str) -> bool {
@@ -230,13 +266,28 @@ fn is_name(word: &str) -> bool {
         && word.chars().all(|it| it.is_alphanumeric() || it == '_')
 }
 
-/// The definition, and every line that certainly means it.
+/// The definition, and every line that certainly means it; or where the new name is in use already.
 fn renamed(
     material: &Material<'_>,
     code: &Code,
     symbol: &Symbol,
     new: &str,
-) -> Result<BTreeMap<String, String>> {
+) -> Result<Result<BTreeMap<String, String>, String>> {
+    // What has the new name in the same type or module, in whatever file.
+    let scope = |it: &Symbol| {
+        let scope = it.qualified.rsplit_once(['.', ':', '#']).map(|it| it.0);
+        scope.unwrap_or_default().to_owned()
+    };
+    let is_member = symbol.label == "Method";
+    let clash = code.symbols.iter().find(|it| {
+        it.name == new
+            && it.repo == symbol.repo
+            && scope(it) == scope(symbol)
+            && (is_member || it.path == symbol.path)
+    });
+    if let Some(it) = clash {
+        return Ok(Err(it.place()));
+    }
     let mut places: BTreeMap<(String, String), Vec<u64>> = BTreeMap::new();
     let of = |it: &Symbol| (it.repo.clone(), it.path.clone());
     places.entry(of(symbol)).or_default().push(symbol.line);
@@ -266,6 +317,15 @@ fn renamed(
             continue;
         };
         let all: Vec<&str> = text.lines().collect();
+        // Whatever is called so where the symbol is named, be it a variable or an import. A member is named after
+        // its object, so other things of that name do not meet it.
+        if !is_member
+            && let Some(at) = all
+                .iter()
+                .position(|it| !is_comment(it) && patch::replace_word(it, new, "").is_some())
+        {
+            return Ok(Err(format!("{path}:{}", at + 1)));
+        }
         let mut edits = Edits::new();
         for line in lines {
             let at = usize::try_from(line).unwrap_or(usize::MAX);
@@ -279,7 +339,7 @@ fn renamed(
             patches.insert(path, text);
         }
     }
-    Ok(patches)
+    Ok(Ok(patches))
 }
 
 /// A comment in the form of the language, made of the name and the signature.

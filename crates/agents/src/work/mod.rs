@@ -15,6 +15,14 @@ use kenning_core::Result;
 
 /// Does the task by rules.
 pub(crate) fn do_task(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
+    let mut report = by_kind(task, material)?;
+    if let Some(note) = &material.unread {
+        report.notes.insert(0, note.clone());
+    }
+    Ok(report)
+}
+
+fn by_kind(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
     match task.kind {
         AgentKind::Researcher => researcher::work(task, material),
         AgentKind::Coder => coder::work(task, material),
@@ -25,6 +33,14 @@ pub(crate) fn do_task(task: &Task<'_>, material: &Material<'_>) -> Result<Report
         | AgentKind::Coordinator
         | AgentKind::Optimizer
         | AgentKind::Documenter) => Err(not_registered(other.as_str())),
+    }
+}
+
+/// What was looked at, as a clause of a summary: a number that nobody counted is not 0.
+fn counted(n: Option<usize>, one: &str) -> String {
+    match n {
+        Some(n) => count(n, one),
+        None => format!("{}s not looked for", one.trim_end_matches('s')),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is broken, untested or undocumented, and what changed without its test.
 
-use super::count;
+use super::{count, counted};
 use crate::code::{Code, Symbol, is_test_path};
-use crate::material::{Material, NO_CODE, NO_GRAPH};
+use crate::material::{Material, NO_GRAPH};
 use crate::report::{Finding, Report};
 use crate::task::Task;
 use kenning_core::Result;
@@ -19,11 +19,10 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
     if broken.is_none() {
         report.notes.push(NO_GRAPH.to_owned());
     }
+    let n_broken = broken.as_ref().map(Vec::len);
     let broken = broken.unwrap_or_default();
     let code = material.code()?;
-    if code.symbols.is_empty() {
-        report.notes.push(NO_CODE.to_owned());
-    }
+    report.notes.extend(material.why_no_code()?);
     let (untested, undocumented, changed) = task.step(
         "find-untested",
         || {
@@ -38,13 +37,15 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
     let functions = code
         .symbols
         .iter()
-        .filter(|it| it.is_function() && !it.is_test && !is_test_path(&it.path));
+        .filter(|it| it.is_function() && !it.is_of_tests());
     let n_functions = functions.count();
     let n_tests = code.symbols.iter().filter(|it| it.is_test).count();
-    let coverage = match (n_functions, n_tests) {
+    let (testable, tested) = (code.testable(), code.tested());
+    let n_tested = testable.iter().filter(|it| tested.contains(&it.id)).count();
+    let coverage = match (testable.len(), n_tests) {
         (0, _) | (_, 0) => None,
         (n, _) => Some(kenning_text::round::rounded(
-            100.0 * (n.saturating_sub(untested.len())) as f64 / n as f64,
+            100.0 * n_tested as f64 / n as f64,
             1,
             kenning_text::round::Ties::Away,
         )),
@@ -65,12 +66,14 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
         severity: Some("medium"),
         ..Finding::default()
     }));
-    findings.extend(
-        untested
-            .iter()
-            .take(EACH_MAX)
-            .map(|it| of_symbol(it, "untested", "no test reaches it", "medium")),
-    );
+    findings.extend(untested.iter().take(EACH_MAX).map(|it| {
+        of_symbol(
+            it,
+            "untested",
+            "no test reaches it, and nothing that tests reach names it",
+            "medium",
+        )
+    }));
     findings.extend(undocumented.iter().take(EACH_MAX).map(|it| {
         of_symbol(
             it,
@@ -79,18 +82,26 @@ pub(crate) fn work(task: &Task<'_>, material: &Material<'_>) -> Result<Report> {
             "low",
         )
     }));
-    report.summary = format!(
-        "{}, {}, {}, {}.",
-        count(broken.len(), "broken link"),
-        count(untested.len(), "untested function"),
-        count(undocumented.len(), "undocumented symbol"),
-        count(changed.len(), "file") + " changed without its test",
-    );
+    // Where nothing was looked at there is no number.
+    let of_code = |n: usize| (!code.symbols.is_empty()).then_some(n);
+    let n_untested = of_code(untested.len()).filter(|_| n_tests > 0);
+    let n_undocumented = of_code(undocumented.len());
+    let n_changed = of_code(changed.len());
+    let mut clauses = vec![counted(n_broken, "broken link")];
+    clauses.push(match (n_functions, n_tests) {
+        (1.., 0) => format!("no test of {}", count(n_functions, "function")),
+        _ => counted(n_untested, "untested function"),
+    });
+    if let (Some(undocumented), Some(changed)) = (n_undocumented, n_changed) {
+        clauses.push(count(undocumented, "undocumented symbol"));
+        clauses.push(count(changed, "file") + " changed without its test");
+    }
+    report.summary = clauses.join(", ") + ".";
     report.recommendations = recommendations(&broken, &untested);
-    report.put("brokenLinks", broken.len());
-    report.put("untested", untested.len());
-    report.put("undocumented", undocumented.len());
-    report.put("changedWithoutTest", changed.len());
+    report.put("brokenLinks", n_broken);
+    report.put("untested", n_untested);
+    report.put("undocumented", n_undocumented);
+    report.put("changedWithoutTest", n_changed);
     report.put("tests", n_tests);
     report.put("functions", n_functions);
     report.put("coverage", coverage);

@@ -5,14 +5,14 @@
 //! directory or what is above one, and not more than a bounded number of files. `code.project: off` in config.yaml turns it off.
 
 use super::source::Source;
-use super::{NewRepository, Places, Registered, ScanResult, record};
+use super::{NewRepository, Places, Registered, ScanResult, record, wait_for};
 use crate::Koi;
 use kenning_core::{Code, Result};
 use kenning_kernel::{Caller, Principal};
 use kenning_vault::{Dir, resolved};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// So many files are read without being asked …
 pub(super) const FILES_MAX: usize = 20_000;
@@ -146,6 +146,64 @@ impl Koi {
                 self.scan_repositories(caller, Some(&registered.repo_name))
             }
             None => Ok(Vec::new()),
+        }
+    }
+
+    /// Waits for the project's code before a question about it is answered, as long as calls wait for scans and no
+    /// longer than half of what the caller has left. `None` if it is as it is in the last commit; else what is to be
+    /// said about the answer. Whoever may not scan waits too: a server reads its project without being asked.
+    ///
+    /// # Errors
+    /// The call was cancelled, and those of the store.
+    pub fn wait_for_project(&self, caller: &Caller) -> Result<Option<String>> {
+        if !self.awaits_project(caller)? {
+            return Ok(None);
+        }
+        let Some(root) = self.project_root() else {
+            return Ok(None);
+        };
+        let space = self.kernel.project().space().clone();
+        let owner = Caller::new(Principal::owner(space.clone()));
+        let registered = self.register_project(&owner, &root)?;
+        let name = &registered.repo_name;
+        let failed = |why: &str| {
+            let said = format!("the code of `{name}`, this project, could not be read: {why}");
+            Ok(Some(said))
+        };
+        // What was tried of this commit is not tried again by every question.
+        let seen = &self.repositories.project_seen;
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if seen.is_some() && seen == head_stamp(&root) {
+            let all = self.kernel.log().read(&space, record::all)?;
+            let known = all.into_iter().find(|it| it.id == registered.repo_id);
+            if let Some(why) = known.and_then(|it| it.error) {
+                return failed(&why);
+            }
+        }
+        let job = self.start_scan(&space, registered.repo_id, false);
+        let left = caller.deadline.saturating_duration_since(Instant::now());
+        let patience = self.repositories.places.options.wait.min(left / 2);
+        kenning_core::idle::waiting(|| {
+            wait_for(
+                caller,
+                std::slice::from_ref(&job),
+                Instant::now() + patience,
+            )
+        })?;
+        match job.0.outcome() {
+            Some(Ok(_)) => Ok(None),
+            Some(Err(failure)) => failed(&failure.message),
+            None => {
+                let progress = job.0.progress();
+                let done = match progress.files_total {
+                    Some(total) => format!("{} of {total} files so far", progress.files_done),
+                    None => format!("so far {}", progress.phase),
+                };
+                Ok(Some(format!(
+                    "the code of `{name}`, this project, is still being read ({done}), and the answer is of what was \
+                     read before: ask again in a while"
+                )))
+            }
         }
     }
 

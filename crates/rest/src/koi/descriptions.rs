@@ -83,7 +83,8 @@ fn described(engine: &Engine, caller: &Caller, wanted: &DescribeEntities) -> Ans
     })?;
     let Some(done) = done else {
         let error = Error::unavailable(NO_MODEL).hint(
-            "nothing was described: descriptions are those of notes and pages. `process_url` needs no model",
+            "nothing was described: descriptions are those of notes and pages. A model is also named by \
+             KENNING_MODEL_ENDPOINT and KENNING_MODEL_NAME; `process_url` needs none",
         );
         return Err(Refusal::new(503, error));
     };

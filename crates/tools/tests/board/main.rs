@@ -12,6 +12,7 @@
 )]
 
 mod agents;
+mod agents_code;
 mod agents_model;
 mod agents_planted;
 mod answers;
