@@ -75,10 +75,13 @@ impl Binary {
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_DATA_HOME")
             .env_remove("KENNING_DATA")
+            .env_remove("KAMI_DATA_DIR")
             .env_remove("KENNING_DATABASE_URL");
         if let Some(url) = &place.database {
             // Not an argument: every user of the machine can read those, and it has a password.
             command.env("KENNING_DATABASE_URL", url);
+            // Components are files, and machines that share a database share those too.
+            command.env("KAMI_DATA_DIR", place.root().join("kami"));
         }
         command
     }
@@ -173,6 +176,11 @@ impl Binary {
         let token = self.json(place, &words)?["token"].take();
         let token = token.as_str().context("an answer without `token`")?;
         Ok(token.to_owned())
+    }
+
+    /// Runs a command that has to succeed.
+    pub(super) fn run(&self, place: &Place, words: &[&str]) -> Result<()> {
+        output(self.command(place).args(words)).map(drop)
     }
 
     /// What a command answers, whether or not it found a fault.

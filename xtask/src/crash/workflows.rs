@@ -2,7 +2,9 @@
 //!
 //! In each round one server is asked to start a workflow and is killed while it works; another server, which was
 //! running all the time or is started then, has to complete it. With `--backend postgres` each server has a data
-//! directory of its own, as on two machines.
+//! directory and a key of its own, as on two machines; what an operator of two machines does is done first: their keys
+//! are confirmed as authors, the key that signs directives is trusted, and the components of tools are in a directory
+//! that both have (`KAMI_DATA_DIR`).
 
 use super::TOLD_MAX;
 use super::backend::Backend;
@@ -169,27 +171,21 @@ pub(super) fn run(options: &Options) -> Result<()> {
             place = prepared(&binary, &backend)?;
         }
         let (kind, steps) = STEPS[usize::try_from(round)? % STEPS.len()];
-        let is_one_machine = place.database().is_none();
-        let steps = steps.iter().copied();
-        let steps: Vec<&'static str> = steps.filter(|it| is_done(it, is_one_machine)).collect();
         // Half of the survivors were there before.
         let is_beside = (round / 4) % 2 == 0;
         n_beside += u64::from(is_beside);
-        let of = |n: u64| match place.database() {
-            Some(_) => place.with_data(&format!("data {n}")),
-            None => place.clone(),
-        };
+        let of = |n| machine(&place, n);
         let first = Server::start(&binary, &of(0), Transport::Http)?;
         let beside = match is_beside {
             true => Some(Server::start(&binary, &of(1), Transport::Http)?),
             false => None,
         };
-        let arguments = arguments(kind, &steps, round);
+        let arguments = arguments(kind, round);
         let mut watch = Watch::open(&of(0))?;
         let mut client = first.client();
         let began_ms = now_ms()?;
         let call = std::thread::spawn(move || client.read("kg_workflow_start", &arguments));
-        watch.wait_for(tally.aim(kind, &steps))?;
+        watch.wait_for(tally.aim(kind, steps))?;
         // Anywhere in the step, not always at its beginning.
         std::thread::sleep(Duration::from_micros(random.below(2_000)));
         first.kill()?;
@@ -212,30 +208,24 @@ pub(super) fn run(options: &Options) -> Result<()> {
             Err(error) => tally.faults.push(format!("round {round}: {kind}: {error}")),
         }
         if let Some(ended_ms) = steps_of_newest(&mut client, kind, began_ms)? {
-            tally.note_hit(kind, &steps, &ended_ms, killed_ms);
+            tally.note_hit(kind, steps, &ended_ms, killed_ms);
         }
         survivor.kill()?;
     }
     judge(&binary, &place, &mut tally)?;
-    conclude(&tally, kills, n_beside, place.database().is_none(), seed)
+    conclude(&tally, kills, n_beside, seed)
 }
 
 /// Prints what was found, and fails if a promise was broken or too little was tried.
-fn conclude(
-    tally: &Tally,
-    kills: u64,
-    n_beside: u64,
-    is_one_machine: bool,
-    seed: u64,
-) -> Result<()> {
+fn conclude(tally: &Tally, kills: u64, n_beside: u64, seed: u64) -> Result<()> {
     for fault in tally.faults.iter().take(TOLD_MAX) {
         println!("{fault}");
     }
     let mut missed = Vec::new();
     let (mut n_steps, mut n_hit) = (0, 0);
     for (kind, steps) in STEPS {
-        let steps = steps.iter().filter(|it| is_done(it, is_one_machine));
         let shown: Vec<String> = steps
+            .iter()
             .map(|step| {
                 let n = tally.hits.get(&(kind, *step)).copied().unwrap_or_default();
                 n_steps += 1;
@@ -269,10 +259,12 @@ fn conclude(
     Ok(())
 }
 
-/// Whether a step is among those that are done. What was signed or installed is trusted by one machine, and with a
-/// database another one has to go on.
-fn is_done(step: &str, is_one_machine: bool) -> bool {
-    is_one_machine || !["direct", "echo"].contains(&step)
+/// One of the two machines; with SQLite both are processes of one.
+fn machine(place: &Place, n: u8) -> Place {
+    match place.database() {
+        Some(_) => place.with_data(&format!("data {n}")),
+        None => place.clone(),
+    }
 }
 
 fn now_ms() -> Result<u64> {
@@ -314,29 +306,36 @@ fn prepared(binary: &Binary, backend: &Backend) -> Result<Place> {
     let directives = place.project().join(".ai/directives/beach");
     std::fs::create_dir_all(&directives)?;
     std::fs::write(directives.join("count_walruses.md"), DIRECTIVE)?;
-    if place.database().is_none() {
-        let sign =
-            json!({ "item_type": "directive", "action": "sign", "item_id": "count_walruses" });
-        binary.call(&place, "execute", &sign)?;
-        let package = place.root().join("package");
-        std::fs::create_dir_all(&package)?;
-        std::fs::write(package.join("tool.toml"), MANIFEST)?;
-        std::fs::write(
-            package.join("tool.wasm"),
-            kenning_testing_wasm::probes::echo()?,
-        )?;
-        let package = package.display().to_string();
-        binary.json(&place, &["kami", "install", &package])?;
+    let sign = json!({ "item_type": "directive", "action": "sign", "item_id": "count_walruses" });
+    let signed = binary.call(&place, "execute", &sign)?;
+    let package = place.root().join("package");
+    std::fs::create_dir_all(&package)?;
+    std::fs::write(package.join("tool.toml"), MANIFEST)?;
+    std::fs::write(
+        package.join("tool.wasm"),
+        kenning_testing_wasm::probes::echo()?,
+    )?;
+    let package = package.display().to_string();
+    binary.json(&place, &["kami", "install", &package])?;
+    if place.database().is_some() {
+        let signer = signed["signature"]["signer"].as_str();
+        let signer = signer.context("the directive was not signed")?;
+        binary.run(&place, &["trust", "add", signer])?;
+        for n in 0..2 {
+            let seen = binary.json(&machine(&place, n), &["doctor"])?["seen"].take();
+            let author = seen["author"].as_str().context("no author")?;
+            binary.run(&place, &["audit", "authors", "add", author])?;
+        }
     }
     Ok(place)
 }
 
-fn arguments(kind: &str, steps: &[&str], round: u64) -> Value {
+fn arguments(kind: &str, round: u64) -> Value {
     let input = match kind {
         "custom" => {
             let (mut needs, mut last) = (json!({}), "");
-            let used = ACTIONS.iter().filter(|it| steps.contains(&it.0));
-            let actions: Vec<Value> = used
+            let actions: Vec<Value> = ACTIONS
+                .iter()
                 .map(|(name, tool)| {
                     let arguments = match *name {
                         "append" => json!({ "content": format!("entry {round}.") }),
@@ -395,10 +394,7 @@ fn settled(binary: &Binary, place: &Place, client: &mut Client) -> Result<usize>
 fn judge(binary: &Binary, place: &Place, tally: &mut Tally) -> Result<()> {
     // SQLite may show a transaction that was committed in the moment of a kill, and never acknowledged, only to
     // who opens the file anew: so a workflow may have been started that no survivor saw.
-    let of_judge = match place.database() {
-        Some(_) => place.with_data("data 1"),
-        None => place.clone(),
-    };
+    let of_judge = machine(place, 1);
     let server = Server::start(binary, &of_judge, Transport::Http)?;
     match settled(binary, &of_judge, &mut server.client()) {
         Ok(n) => tally.n_decided += n,
