@@ -147,6 +147,7 @@ pub fn is_signed_bucket(bucket: &str) -> bool {
         "federation/peers",
         "items/grants",
         "log/cosignatures",
+        "omi/held",
         "omi/pending",
         "peers",
         "runs/callers",

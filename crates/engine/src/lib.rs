@@ -145,6 +145,7 @@ impl Options {
                     omi: &omi::ContextForm,
                 },
                 passages_of,
+                hold: omi::hold,
                 merged,
             },
         };

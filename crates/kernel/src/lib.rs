@@ -53,7 +53,8 @@ pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, KeptCheckpoints, Proof};
 pub use file_node::{FileForm, FileNode, Forms, NOTE_BYTES_MAX, PlainFile, PlainForm, ReadFile};
 pub use kenning_peers::{
-    Done, Evidence, MESSAGE_BYTES_MAX as PEER_MESSAGE_BYTES_MAX, Peer, Policy as PeerPolicy,
+    Done, Evidence, MESSAGE_BYTES_MAX as PEER_MESSAGE_BYTES_MAX, PageEntry, Peer,
+    Policy as PeerPolicy,
 };
 pub use language::LanguageModel;
 pub use lease::Lease;
@@ -76,7 +77,7 @@ use embedding::Chosen;
 use index_files::{IndexFiles, IndexWorker};
 use jiff::tz::TimeZone;
 use journal::Journal;
-use kenning_audit::foreign::Merged;
+use kenning_audit::foreign::{Batch, Merged};
 use kenning_audit::{CHECKPOINT_EVERY, CHECKPOINT_EVERY_MIN, Continuity, Log, Signer, Tx};
 use kenning_core::{Clock, Error, Hash, Kind, Random, Result, Space};
 use kenning_search::{Collections, Searcher};
@@ -106,6 +107,8 @@ pub struct Hooks {
     pub forms: Forms,
     /// The passages of a node.
     pub passages_of: fn(&Node) -> Vec<Passage>,
+    /// Keeps events of a peer aside that must not be applied without a second key, and reduces each to its id.
+    pub hold: fn(&mut Tx<'_>, &mut Batch) -> Result<()>,
     /// Brings derived rows up to date with what came from a peer, in the same transaction.
     pub merged: fn(&mut Tx<'_>, &Merged) -> Result<()>,
 }

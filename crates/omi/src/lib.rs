@@ -20,7 +20,7 @@ pub use memories::{
     BeliefUpdate, Central, Contradiction, Contradictions, Evidence, EvidenceUpdate, FOUNDATIONAL,
     GraphEdge, Integrity, IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails,
     MemoryGraph, MemoryRelation, Neighbor, NewMemory, PendingWrite, Recall, RecallSort, Recalled,
-    RecalledMemory, StoredMemory, Topology,
+    RecalledMemory, StoredMemory, Topology, hold,
 };
 pub use sessions::{SessionEnded, SessionStarted};
 pub use webhooks::{Pace, Webhooks};

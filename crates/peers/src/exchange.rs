@@ -6,8 +6,8 @@
 
 use crate::message::{Along, Have, Request, Response};
 use crate::page::Wanted;
-use crate::receive::{Around, cursor};
-use crate::{ENTRIES_MAX, Evidence, Page, Peer, Received, Refusal, build, receive};
+use crate::receive::{Around, Arrival, compare, cursor};
+use crate::{Cursor, ENTRIES_MAX, Evidence, Page, Peer, Received, Refusal, build, receive};
 use kenning_audit::foreign::Conflict;
 use kenning_audit::{Log, LogId};
 use kenning_core::{Error, Hash, Result, Space};
@@ -119,7 +119,10 @@ pub fn answer(
                 peer,
                 page,
                 rules.passages_of,
-                !is_complete,
+                Arrival {
+                    may_ask: !is_complete,
+                    asked_at: None,
+                },
                 around,
             )? {
                 Received::Merged(merged, cosignature) => {
@@ -157,14 +160,15 @@ fn note(done: &mut Done, merged: kenning_audit::foreign::Merged) {
         .extend(refused.map(|(_, author, why)| (author, why)));
 }
 
+fn have(cursor: &Cursor) -> Have {
+    Have {
+        log: cursor.log,
+        size: cursor.frontier.size,
+    }
+}
+
 fn have_of(log: &Log, space: &Space, peer: &Peer) -> Result<Have> {
-    log.read(space, |tx| {
-        let cursor = cursor(tx, peer)?;
-        Ok(Have {
-            log: cursor.log,
-            size: cursor.frontier.size,
-        })
-    })
+    log.read(space, |tx| Ok(have(&cursor(tx, peer)?)))
 }
 
 /// What a page depends on, besides the log.
@@ -222,6 +226,8 @@ pub struct Session {
     entries_max: usize,
     step: Step,
     their_log: Option<LogId>,
+    /// How many entries the other log was known to have when the last page was asked for.
+    asked_at: u64,
     pushed: Option<Pushed>,
     leave_out: HashSet<Hash>,
     along: Along,
@@ -253,6 +259,7 @@ impl Session {
             entries_max: ENTRIES_MAX,
             step: Step::Pull { has_asked: false },
             their_log: None,
+            asked_at: 0,
             pushed: None,
             leave_out: HashSet::new(),
             along: Along::default(),
@@ -289,8 +296,11 @@ impl Session {
     }
 
     fn pull(&mut self, include: Vec<Hash>) -> Result<Request> {
-        let have = have_of(&self.log, &self.space, &self.peer)?;
-        let log = self.log.read(&self.space, kenning_audit::log_id)?;
+        let (cursor, log) = self.log.read(&self.space, |tx| {
+            Ok((cursor(tx, &self.peer)?, kenning_audit::log_id(tx)?))
+        })?;
+        let have = have(&cursor);
+        self.asked_at = cursor.head.map_or(0, |it| it.size);
         self.step = Step::Pull {
             has_asked: !include.is_empty(),
         };
@@ -389,7 +399,10 @@ impl Session {
                     &self.peer,
                     page,
                     passages_of,
-                    !has_asked,
+                    Arrival {
+                        may_ask: !has_asked,
+                        asked_at: Some(self.asked_at),
+                    },
                     around,
                 )? {
                     Received::Merged(merged, cosignature) => {
@@ -470,15 +483,10 @@ impl Session {
         if let Some(known) = cursor.head
             && page.head.is_signed()
             && page.head.author == self.peer.did
-            && (page.head.size < known.size
-                || page.head.origin.log != known.origin.log
-                || (page.head.size == known.size && page.head.root != known.root))
+            && let Some(Refusal::Forked(evidence)) =
+                compare(&known, &page.head, Some(self.asked_at))
         {
-            self.done.forked = Some(Evidence {
-                known,
-                shown: page.head.clone(),
-                what: "its log is not a continuation of what it was".to_owned(),
-            });
+            self.done.forked = Some(*evidence);
             return Ok(None);
         }
         self.push(yours, HashSet::new())

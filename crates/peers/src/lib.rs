@@ -27,7 +27,7 @@ pub use exchange::{Done, Rules, Session, answer};
 pub use message::{Along, Have, Request, Response};
 pub use page::{Page, PageEntry, Wanted, build};
 pub use peer::{Evidence, Peer, Policy, peer_id};
-pub use receive::{Around, Received, Refusal, receive};
+pub use receive::{Around, Arrival, Received, Refusal, receive};
 pub use wire::{pack, unpack};
 
 /// The largest message, after it is unpacked. A note of 8 MiB fits, with its history written anew.

@@ -1,6 +1,6 @@
 //! Takes in a page of another node's log.
 
-use crate::{CURSORS, Cursor, Evidence, Page, Peer};
+use crate::{CURSORS, Cursor, Evidence, Head, Page, Peer};
 use kenning_audit::foreign::{Batch, Entry, Foreign, Merged};
 use kenning_audit::merkle::leaf_hash;
 use kenning_audit::note::{self, Note};
@@ -18,6 +18,16 @@ pub enum Refusal {
     Wants(Vec<Hash>),
     /// Its sender signed two histories.
     Forked(Box<Evidence>),
+}
+
+/// How a page came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Whether events that are only offered can be asked for.
+    pub may_ask: bool,
+    /// For an answer: how many entries the log was known to have when it was asked for. Nothing for a page that was
+    /// pushed, which may have been under way for long.
+    pub asked_at: Option<u64>,
 }
 
 /// What became of a page.
@@ -39,8 +49,36 @@ pub(crate) fn cursor(tx: &dyn ReadTx, peer: &Peer) -> Result<Cursor> {
         .unwrap_or_default())
 }
 
+/// Why a log that has this head cannot be a continuation of the log that had the known one, if so.
+pub(crate) fn compare(known: &Head, shown: &Head, asked_at: Option<u64>) -> Option<Refusal> {
+    let what = if known.origin.log != shown.origin.log {
+        "it began another log in the same space with the same key"
+    } else if shown.size < known.size {
+        // A page that was under way while the peer pushed more, and a log that lost its end, look alike. But an answer
+        // was made after it was asked for. A page that was pushed may be older than anything: a log that is shorter
+        // than we know has nothing to push.
+        if asked_at.is_none_or(|size| shown.size >= size) {
+            return Some(Refusal::Stale);
+        }
+        "its log is shorter than it was"
+    } else if shown.size == known.size && shown.root != known.root {
+        "two logs of one length have different roots"
+    } else {
+        return None;
+    };
+    Some(Refusal::Forked(Box::new(Evidence {
+        known: known.clone(),
+        shown: shown.clone(),
+        what: what.to_owned(),
+    })))
+}
+
 /// Where a cursor is after a page, or why the page cannot follow it.
-fn advance(cursor: &Cursor, page: &Page) -> Result<std::result::Result<Cursor, Refusal>> {
+fn advance(
+    cursor: &Cursor,
+    page: &Page,
+    asked_at: Option<u64>,
+) -> Result<std::result::Result<Cursor, Refusal>> {
     let mut next = cursor.clone();
     let log = page.head.origin.log;
     let evidence = |what: &str| match &cursor.head {
@@ -54,18 +92,8 @@ fn advance(cursor: &Cursor, page: &Page) -> Result<std::result::Result<Cursor, R
         ))),
     };
     if let Some(known) = &cursor.head {
-        if known.origin.log != log {
-            return evidence("it began another log in the same space with the same key");
-        }
-        if page.head.size < known.size {
-            // A page that was under way for long, and a log that lost its end, look alike at first.
-            if page.head.at_ms <= known.at_ms {
-                return Ok(Err(Refusal::Stale));
-            }
-            return evidence("its log is shorter than it was");
-        }
-        if page.head.size == known.size && page.head.root != known.root {
-            return evidence("two logs of one length have different roots");
+        if let Some(refusal) = compare(known, &page.head, asked_at) {
+            return Ok(Err(refusal));
         }
     } else if cursor.log.is_some_and(|it| it != log) {
         next = Cursor::default();
@@ -139,14 +167,14 @@ fn countersign(log: &Log, row: &CheckpointRow) -> Result<Option<(u64, String)>> 
 
 /// What a node does around merging a page.
 pub trait Around: Send + 'static {
-    /// Before the events are applied.
-    fn before(&mut self, tx: &mut Tx<'_>) -> Result<()>;
+    /// Before a batch is applied. An event that is not to be applied is reduced to its id.
+    fn before(&mut self, tx: &mut Tx<'_>, batch: &mut Batch) -> Result<()>;
     /// After them, in the same transaction.
     fn after(&mut self, tx: &mut Tx<'_>, merged: &Merged) -> Result<()>;
 }
 
 impl Around for () {
-    fn before(&mut self, _: &mut Tx<'_>) -> Result<()> {
+    fn before(&mut self, _: &mut Tx<'_>, _: &mut Batch) -> Result<()> {
         Ok(())
     }
     fn after(&mut self, _: &mut Tx<'_>, _: &Merged) -> Result<()> {
@@ -155,8 +183,8 @@ impl Around for () {
 }
 
 /// Takes in a page: checks its signature and every event, and that it goes on where we are and leads
-/// to the root that was signed; then applies it in one transaction with the cursor. With `may_ask` it
-/// is not applied if events are offered that are not here; else those are passed over.
+/// to the root that was signed; then applies it in one transaction with the cursor. If more can be
+/// asked for, it is not applied while events are offered that are not here; else those are passed over.
 ///
 /// # Errors
 /// Corrupt or invalid if it is not what its sender signed, and those of the store.
@@ -166,7 +194,7 @@ pub fn receive(
     peer: &Peer,
     page: Page,
     passages_of: fn(&Node) -> Vec<Passage>,
-    may_ask: bool,
+    arrival: Arrival,
     mut around: impl Around,
 ) -> Result<Received> {
     let head = &page.head;
@@ -177,7 +205,8 @@ pub fn receive(
         )));
     }
     let now = log.read(space, |tx| cursor(tx, peer))?;
-    if let Err(refusal) = advance(&now, &page)? {
+    let asked_at = arrival.asked_at;
+    if let Err(refusal) = advance(&now, &page, asked_at)? {
         return Ok(Received::Refused(refusal));
     }
     let wants = log.read(space, |tx| {
@@ -193,7 +222,7 @@ pub fn receive(
         }
         Ok(wants)
     })?;
-    if may_ask && !wants.is_empty() {
+    if arrival.may_ask && !wants.is_empty() {
         return Ok(Received::Refused(Refusal::Wants(wants)));
     }
     let mut entries = Vec::with_capacity(page.entries.len());
@@ -234,17 +263,18 @@ pub fn receive(
     log.write_long(space, move |tx| {
         // Another process may have taken the same page meanwhile.
         let now = cursor(&**tx, &peer)?;
-        let mut next = match advance(&now, &bare)? {
+        let mut next = match advance(&now, &bare, asked_at)? {
             Ok(next) => next,
             Err(refusal) => return Ok(Received::Refused(refusal)),
         };
-        around.before(tx)?;
-        let merged = tx.merge(Batch {
+        let mut batch = Batch {
             entries,
             passages,
             seen: now.seen.clone(),
             accepts_authors: peer.policy.relays,
-        })?;
+        };
+        around.before(tx, &mut batch)?;
+        let merged = tx.merge(batch)?;
         around.after(tx, &merged)?;
         next.seen.clone_from(&merged.seen);
         tx.set(CURSORS, peer.did.as_str(), &next.to_bytes())?;

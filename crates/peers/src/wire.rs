@@ -74,7 +74,7 @@ pub(crate) fn read_log(value: &Value) -> Option<Option<LogId>> {
 impl Page {
     /// As a part of a message.
     pub fn to_json(&self) -> Value {
-        let entries: Vec<Value> = self.entries.iter().map(entry_json).collect();
+        let entries: Vec<Value> = self.entries.iter().map(PageEntry::to_json).collect();
         let mut value =
             json!({ "head": self.head.to_json(), "from": self.from, "events": entries });
         if let Some(it) = &self.checkpoint {
@@ -94,7 +94,7 @@ impl Page {
             entries: entries
                 .ok_or_else(|| malformed("events"))?
                 .iter()
-                .map(|it| read_entry(it).ok_or_else(|| malformed("events")))
+                .map(|it| PageEntry::from_json(it).ok_or_else(|| malformed("events")))
                 .collect::<Result<_>>()?,
             checkpoint: match value.get("checkpoint") {
                 None | Some(Value::Null) => None,
@@ -130,36 +130,40 @@ fn read_checkpoint(value: &Value) -> Option<CheckpointRow> {
     })
 }
 
-fn entry_json(entry: &PageEntry) -> Value {
-    let mut value = json!({ "id": entry.id.to_string() });
-    if entry.is_offered {
-        value["offered"] = true.into();
-    }
-    if let Some((event, rows)) = &entry.event {
-        value["event"] = event_json(event);
-        let rows: Vec<Value> = rows.iter().filter_map(row_json).collect();
-        value["rows"] = rows.into();
-    }
-    value
-}
-
-fn read_entry(value: &Value) -> Option<PageEntry> {
-    let id = Hash::from_hex(value.get("id")?.as_str()?)?;
-    let event = match value.get("event") {
-        None => None,
-        Some(event) => {
-            let rows = value.get("rows")?.as_array()?;
-            let rows = Some(rows).filter(|it| it.len() <= ROWS_MAX)?.iter();
-            let rows = rows.map(read_row).collect::<Option<Vec<_>>>()?;
-            Some((read_event(id, event)?, rows))
+impl PageEntry {
+    /// As a part of a page.
+    pub fn to_json(&self) -> Value {
+        let mut value = json!({ "id": self.id.to_string() });
+        if self.is_offered {
+            value["offered"] = true.into();
         }
-    };
-    let is_offered = value.get("offered").is_some();
-    Some(PageEntry {
-        id,
-        event,
-        is_offered,
-    })
+        if let Some((event, rows)) = &self.event {
+            value["event"] = event_json(event);
+            let rows: Vec<Value> = rows.iter().filter_map(row_json).collect();
+            value["rows"] = rows.into();
+        }
+        value
+    }
+
+    /// Reads what [`PageEntry::to_json`] gave.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let id = Hash::from_hex(value.get("id")?.as_str()?)?;
+        let event = match value.get("event") {
+            None => None,
+            Some(event) => {
+                let rows = value.get("rows")?.as_array()?;
+                let rows = Some(rows).filter(|it| it.len() <= ROWS_MAX)?.iter();
+                let rows = rows.map(read_row).collect::<Option<Vec<_>>>()?;
+                Some((read_event(id, event)?, rows))
+            }
+        };
+        let is_offered = value.get("offered").is_some();
+        Some(Self {
+            id,
+            event,
+            is_offered,
+        })
+    }
 }
 
 fn text_of(bytes: &[u8]) -> Value {

@@ -32,6 +32,8 @@ const RULES: Rules = Rules {
     is_shared: |_| true,
 };
 
+const HOUR_MS: u64 = 60 * 60 * 1000;
+
 struct One {
     log: Log,
     clock: Arc<FixedClock>,
@@ -139,21 +141,33 @@ fn space() -> Space {
     Space::default()
 }
 
+fn session(a: &One, b: &One) -> Session {
+    Session::new(&a.log, &space(), &b.as_peer(), RULES).with_entries_max(3)
+}
+
+/// What `b` answers `a`.
+fn ask(a: &One, b: &One, asked: &Request) -> Response {
+    let bytes = kenning_peers::pack(&asked.to_json()).unwrap();
+    let asked = Request::from_json(asked.path(), &unpack(&bytes).unwrap()).unwrap();
+    let (response, _) = answer(&b.log, &a.as_peer(), RULES, asked, ()).unwrap();
+    let bytes = kenning_peers::pack(&response.to_json()).unwrap();
+    Response::from_json(&unpack(&bytes).unwrap()).unwrap()
+}
+
 /// One whole exchange; every message goes over as bytes.
 fn sync(a: &One, b: &One) -> Done {
-    let (as_seen_by_a, as_seen_by_b) = (b.as_peer(), a.as_peer());
-    let mut session = Session::new(&a.log, &space(), &as_seen_by_a, RULES).with_entries_max(3);
-    let mut request = session.begin().unwrap();
+    let mut session = session(a, b);
+    let request = session.begin().unwrap();
+    go_on(a, b, session, request)
+}
+
+/// The rest of an exchange.
+fn go_on(a: &One, b: &One, mut session: Session, mut request: Option<Request>) -> Done {
     let mut n = 0;
     while let Some(asked) = request {
         n += 1;
         assert!(n < 1_000, "an exchange ends");
-        let bytes = kenning_peers::pack(&asked.to_json()).unwrap();
-        let asked = Request::from_json(asked.path(), &unpack(&bytes).unwrap()).unwrap();
-        let (response, _) = answer(&b.log, &as_seen_by_b, RULES, asked, ()).unwrap();
-        let bytes = kenning_peers::pack(&response.to_json()).unwrap();
-        let response = Response::from_json(&unpack(&bytes).unwrap()).unwrap();
-        request = session.next(response, ()).unwrap();
+        request = session.next(ask(a, b, &asked), ()).unwrap();
     }
     session.done().clone()
 }
@@ -316,4 +330,64 @@ fn unknown_authors_are_refused_unless_a_peer_may_pass_them_on() {
         .unwrap();
     assert_eq!(sync(&c, &b).n_received, 1);
     assert_same(&[&a, &b, &c]);
+}
+
+/// An answer that was under way while its sender pushed what it wrote since says less of its log than is known by then.
+#[test]
+fn an_answer_that_a_push_overtook_is_old_and_no_second_history() {
+    for has_page in [false, true] {
+        for is_clock_set_back in [false, true] {
+            let (a, b) = pair();
+            b.put("k", "first");
+            sync(&a, &b);
+            if has_page {
+                b.put("k", "second");
+            }
+            let mut asking = session(&a, &b);
+            let request = asking.begin().unwrap().unwrap();
+            let late = ask(&a, &b, &request);
+            b.put("k", "third");
+            if is_clock_set_back {
+                b.clock.advance(HOUR_MS.wrapping_neg());
+            }
+            assert!(sync(&b, &a).n_sent > 0);
+            let request = asking.next(late, ()).unwrap();
+            let done = go_on(&a, &b, asking, request);
+            assert!(done.forked.is_none(), "{:?}", done.forked);
+            a.put("k", "fourth");
+            assert_eq!(sync(&a, &b).n_sent, 1);
+            assert_same(&[&a, &b]);
+        }
+    }
+}
+
+/// Only a page that nobody asked for can be old without a reason.
+#[test]
+fn a_log_that_lost_its_end_is_noticed_whatever_its_clock_says() {
+    let (a, b) = pair();
+    b.put("k", "first");
+    let mut rows = Vec::new();
+    b.log
+        .read(&space(), |tx| {
+            kenning_audit::archive::dump(tx, &mut |row| {
+                rows.push(Ok(row));
+                Ok(())
+            })
+        })
+        .unwrap();
+    b.put("k", "second");
+    sync(&a, &b);
+    let restored = One {
+        log: Log::new(
+            Store::new(Model::default()),
+            Signer::from_secret(&b.log.signer().secret()),
+            Arc::new(FixedClock::at(1_800_000_000_000 - HOUR_MS)) as _,
+            Arc::new(SeededRandom::new(3)) as _,
+        ),
+        clock: Arc::clone(&b.clock),
+    };
+    kenning_audit::archive::load(restored.log.store(), &space(), rows.into_iter()).unwrap();
+    let evidence = sync(&a, &restored).forked.unwrap();
+    assert_eq!(evidence.what, "its log is shorter than it was");
+    assert!(evidence.known.is_signed() && evidence.shown.is_signed());
 }

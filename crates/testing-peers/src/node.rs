@@ -217,6 +217,11 @@ impl Node {
         }
     }
 
+    /// Somebody sets its clock back, by up to ten minutes.
+    pub(crate) fn set_clock_back(&self, draw: &SeededRandom) {
+        self.clock.advance(draw.below(HOUR_MS / 6).wrapping_neg());
+    }
+
     /// A random write of one to three changes; what it says depends on the seed alone.
     pub(crate) fn write(&mut self, draw: &SeededRandom) -> Result<()> {
         self.advance(draw);

@@ -2,7 +2,7 @@
 
 use crate::node::{Node, RULES, space};
 use kenning_audit::Tx;
-use kenning_audit::foreign::Merged;
+use kenning_audit::foreign::{Batch, Merged};
 use kenning_core::{Error, Result, SeededRandom};
 use kenning_peers::{Around, Peer, Policy, Request, Response, Session, answer, pack, unpack};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,7 +27,7 @@ struct Message {
 struct Killed(bool);
 
 impl Around for Killed {
-    fn before(&mut self, _: &mut Tx<'_>) -> Result<()> {
+    fn before(&mut self, _: &mut Tx<'_>, _: &mut Batch) -> Result<()> {
         Ok(())
     }
 
@@ -157,7 +157,12 @@ impl World {
             }
             _ => {
                 let n = self.index(self.nodes.len());
-                self.node(n)?.advance(&self.draw);
+                let is_set_back = self.draw.below(4) == 0;
+                let node = self.node(n)?;
+                match is_set_back {
+                    true => node.set_clock_back(&self.draw),
+                    false => node.advance(&self.draw),
+                }
             }
         }
         Ok(())

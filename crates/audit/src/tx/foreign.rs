@@ -14,6 +14,7 @@
 
 mod nodes;
 mod outcome;
+mod restate;
 mod rows;
 
 pub use outcome::{Conflict, Merged, Side, VectorsMerged};
@@ -128,6 +129,16 @@ impl Foreign {
     /// The log and the space that it was written to.
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// The event as it is stored.
+    pub fn row(&self) -> &EventRow {
+        &self.row
+    }
+
+    /// The rows that it put, as far as its sender still has them.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
     }
 
     /// The nodes that it put.
@@ -505,6 +516,15 @@ impl Tx<'_> {
             self.record(ROWS_SHARED, json!({ "rows": n % SHARED_AT_ONCE }))?;
         }
         Ok(n)
+    }
+
+    /// Who wrote a row of a shared bucket last.
+    pub fn author_of_pair(&self, bucket: &str, key: &str) -> Result<Option<String>> {
+        let row = SignedRow::Pair(bucket.to_owned(), key.to_owned());
+        let stamp = self.raw.get(STAMPS, &stamp_key(&row))?;
+        Ok(stamp
+            .and_then(|it| Stamp::from_bytes(&it))
+            .map(|it| it.author))
     }
 
     /// Notes when a node was removed here.

@@ -37,6 +37,7 @@ mod omi;
 mod pasted;
 mod peers;
 mod peers_live;
+mod peers_second_key;
 mod postgres;
 mod processes;
 mod sensors;

@@ -13,14 +13,14 @@ use crate::files::{self, read_text};
 use crate::journal::INTENTS;
 use crate::roots::{self, Root};
 use crate::{FileNode, Kernel, NOTE_BYTES_MAX, open_conflicts};
-use kenning_audit::Tx;
-use kenning_audit::foreign::{Conflict, Merged};
+use kenning_audit::foreign::{Batch, Conflict, Foreign, Merged};
+use kenning_audit::{Passages, Tx};
 use kenning_core::{Hash, Kind, NodeId, Result, Space};
 use kenning_peers::{Around, Page};
 use kenning_store::{Node, ReadTx, Row, When, patience};
 use kenning_vault::{Dir, Lock};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// How long to wait for somebody who is writing one of the files.
@@ -42,6 +42,8 @@ pub(super) struct Held {
     files: Vec<Followed>,
     _locks: Vec<Lock>,
     started: Option<Value>,
+    /// Whether some events wait for a second key.
+    must_hold: bool,
 }
 
 /// What is done in the transaction that applies a page.
@@ -49,6 +51,7 @@ pub(super) struct Following {
     kernel: Hold,
     files: Vec<Followed>,
     started: Option<Value>,
+    must_hold: bool,
 }
 
 /// What of the kernel a transaction needs.
@@ -102,10 +105,15 @@ impl Held {
             files: Vec::new(),
             _locks: Vec::new(),
             started: None,
+            must_hold: false,
         };
         let Some(page) = page else {
             return Ok(held);
         };
+        // A configuration that cannot be read may say so.
+        held.must_hold = kernel
+            .memory_config()
+            .map_or(true, |it| it.needs_second_key);
         for kind in [&roots::VAULT, &roots::OMI] {
             let root = kernel.root(kind.name);
             if root.space() == space {
@@ -171,6 +179,7 @@ impl Held {
             },
             files: self.files.clone(),
             started: self.started.clone(),
+            must_hold: self.must_hold,
         }
     }
 
@@ -196,7 +205,7 @@ fn hash_of(text: &str) -> Hash {
 }
 
 impl Around for Following {
-    fn before(&mut self, tx: &mut Tx<'_>) -> Result<()> {
+    fn before(&mut self, tx: &mut Tx<'_>, batch: &mut Batch) -> Result<()> {
         if let Some(data) = self.started.take() {
             tx.record("SyncStarted", data)?;
         }
@@ -205,6 +214,9 @@ impl Around for Following {
                 files::adopt(tx, &it.file, text)?;
             }
             it.before = node_of(tx, &it.file)?.map(|it| hash_of(&it.body));
+        }
+        if self.must_hold {
+            (self.kernel.hooks.hold)(tx, batch)?;
         }
         Ok(())
     }
@@ -281,6 +293,25 @@ pub(super) fn revision(tx: &dyn ReadTx, node: NodeId, hash: Hash) -> Result<Opti
 }
 
 impl Kernel {
+    /// Does here what a peer's event did there, as a write of this node, which the caller records. Gives the nodes
+    /// that were put.
+    pub fn restate(&self, tx: &mut Tx<'_>, foreign: &Foreign) -> Result<Vec<Node>> {
+        let mut passages = HashMap::new();
+        for node in foreign.nodes() {
+            let list = (self.hooks.passages_of)(node);
+            if !list.is_empty() {
+                passages.insert(node.hash, Passages::from(list));
+            }
+        }
+        let nodes = tx.restate(foreign, &passages)?;
+        let merged = Merged {
+            nodes: nodes.iter().map(|it| it.id).collect(),
+            ..Merged::default()
+        };
+        (self.hooks.merged)(tx, &merged)?;
+        Ok(nodes)
+    }
+
     /// Writes the files that processes without their directory have left behind their nodes.
     pub(crate) fn finish_deferred(&self) -> Result<()> {
         if self.is_read_only() || !(self.vault.is_named() || self.omi.is_named()) {

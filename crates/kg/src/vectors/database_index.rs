@@ -97,6 +97,7 @@ mod tests {
                     omi: &PlainForm,
                 },
                 passages_of: crate::passages_of,
+                hold: |_, _| Ok(()),
                 merged: |_, _| Ok(()),
             },
         };

@@ -346,6 +346,7 @@ mod environments_that_nobody_uses {
                     omi: &PlainForm,
                 },
                 passages_of: crate::passages_of,
+                hold: |_, _| Ok(()),
                 merged: |_, _| Ok(()),
             },
         };

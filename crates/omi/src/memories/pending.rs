@@ -1,46 +1,23 @@
 //! Writes that wait for a second key.
 //!
 //! With `security.enable_consensus`, a memory that is called `foundational`, or that takes the place of such
-//! a one, is not stored at once, whether a tool or an import brings it: it is kept aside, where no search and no tool sees it, until a second key
-//! signs it. That key is another than the proposer's, and one that this store knows.
+//! a one, is not stored at once, whether a tool, an import or a peer brings it: it is kept aside, where no search and no
+//! tool sees it, until a second key signs it. That key is another than the proposer's, and one that this store knows.
 
+use super::proposed::{
+    BUCKET, PENDING_MAX, PendingWrite, has_foundational, imported_json, parse, parse_held, tags_of,
+    to_json,
+};
 use super::store::{NewMemory, Prepared, StoredMemory, store};
-use super::{Memory, find_memory, memory_id};
+use super::{Memory, find_memory, held, memory_id};
 use crate::Omi;
 use kenning_audit::{Draft, Signer, current_agent, is_text_signed_by};
 use kenning_core::{Did, Error, Hash, Kind, Result, Space};
-use kenning_kernel::{Bucket, Caller, Raw, Scope, timestamp};
-use kenning_memory::types::MemoryType;
+use kenning_kernel::{Caller, Raw, Scope};
 use kenning_store::{CREATED_ELSEWHERE_MS, ReadTx, When};
 use kenning_text::hex;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-
-/// Writes that wait, by their ids. Signed: whoever changes a row changes what will be stored.
-const BUCKET: Bucket<Raw> = Bucket::new("omi/pending");
-
-/// The tag that makes a memory foundational.
-pub const FOUNDATIONAL: &str = "foundational";
-
-/// So many writes wait at most in a space.
-const PENDING_MAX: usize = 1_000;
-
-/// A write that waits.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PendingWrite {
-    /// Its name.
-    pub id: String,
-    /// Who proposed it: the agent's key, else the node's.
-    pub proposed_by: String,
-    /// When, in milliseconds since 1970.
-    pub at_ms: u64,
-    /// What is to be stored.
-    pub memories: Vec<NewMemory>,
-    /// Lines of an import, if it came by one: they are read in place of the memories.
-    pub lines: Vec<Value>,
-    /// What the second key signs.
-    pub text_to_sign: String,
-}
 
 impl Omi {
     /// Keeps memories aside if they need a second key. Gives the name of the write.
@@ -149,11 +126,17 @@ impl Omi {
     pub fn pending_writes(&self, caller: &Caller) -> Result<Vec<PendingWrite>> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
-        let rows = self.kernel.log().read(space, |tx| BUCKET.list(tx))?;
-        let mut writes = Vec::new();
-        for (id, row) in rows {
-            writes.push(parse(space, &id, &row.0)?);
-        }
+        let (rows, held) = self
+            .kernel
+            .log()
+            .read(space, |tx| Ok((BUCKET.list(tx)?, held::list(tx)?)))?;
+        // Peers write such rows too; one that is malformed hides no other.
+        let rows = rows
+            .iter()
+            .filter_map(|(id, row)| parse(space, id, &row.0).ok());
+        let held = held.iter().map(|(id, row)| parse_held(space, id, &row.0));
+        let mut writes = held.collect::<Result<Vec<_>>>()?;
+        writes.extend(rows);
         writes.sort_by(|a, b| (a.at_ms, &a.id).cmp(&(b.at_ms, &b.id)));
         Ok(writes)
     }
@@ -189,9 +172,18 @@ impl Omi {
                 ))
                 .hint("sign the text that `kenning omi pending show` prints"));
             }
-            BUCKET.unset(tx, &named)?;
             let mut stored = Vec::new();
-            if write.lines.is_empty() {
+            if let Some(entry) = &write.entry {
+                let foreign = held::event_of(&named, entry)?;
+                held::remove(tx, &named)?;
+                let nodes = kernel.restate(tx, &foreign)?.into_iter();
+                let memories = nodes.filter(|it| it.kind == Kind::Memory);
+                stored.extend(memories.map(|node| StoredMemory {
+                    id: memory_id(&node),
+                    duplicate: false,
+                    is_pending: false,
+                }));
+            } else if write.lines.is_empty() {
                 for memory in write.memories {
                     stored.push(store(tx, Prepared::new(memory))?);
                 }
@@ -204,6 +196,8 @@ impl Omi {
                 }));
             }
             let ids: Vec<&str> = stored.iter().map(|it| it.id.as_str()).collect();
+            // After what it says is stored: until then a peer can see that these memories were proposed.
+            BUCKET.unset(tx, &named)?;
             let data = json!({
                 "id": named, "memories": ids, "proposedBy": write.proposed_by,
                 "confirmedBy": key.as_str(), "signature": hex::encode(&signature),
@@ -236,8 +230,10 @@ impl Omi {
         self.kernel.may_write(caller)?;
         let (space, named) = (caller.principal.space.clone(), id.to_owned());
         self.kernel.log().write(&space.clone(), move |tx| {
-            find(&**tx, &space, &named)?;
-            BUCKET.unset(tx, &named)?;
+            match find(&**tx, &space, &named)?.entry {
+                Some(_) => held::reject(tx, &named)?,
+                None => BUCKET.unset(tx, &named)?,
+            }
             tx.record("WriteRejected", json!({ "id": named })).map(drop)
         })
     }
@@ -254,100 +250,14 @@ fn is_foundational(tx: &dyn ReadTx, memory: &NewMemory) -> Result<bool> {
     Ok(old.is_some_and(|node| has_foundational(&Memory::of(&node).tags)))
 }
 
-/// `#Foundational` and ` foundational ` are the same tag, as in the graph.
-fn has_foundational(tags: &[String]) -> bool {
-    tags.iter().any(|it| {
-        let plain = it.trim().trim_start_matches('#').trim().to_lowercase();
-        plain == FOUNDATIONAL
-    })
-}
-
-fn tags_of(props: &Map<String, Value>) -> Vec<String> {
-    let tags = props.get("tags").and_then(Value::as_array);
-    let tags = tags.into_iter().flatten().filter_map(Value::as_str);
-    tags.map(str::to_owned).collect()
-}
-
-/// A memory of an import, for those who look at what waits.
-fn imported_json(node: &Value) -> Value {
-    let props = node["props"].as_object().cloned().unwrap_or_default();
-    let memory_type = props.get("memory_type").and_then(Value::as_str);
-    json!({
-        "content": node["body"].as_str().unwrap_or_default(),
-        "memory_type": memory_type.unwrap_or(MemoryType::default().as_str()),
-        "confidence": props.get("confidence"), "related_to": [], "supersedes": null,
-        "memory_id": props.get("memory_id"), "tags": tags_of(&props),
-        "session_id": props.get("session_id"),
-    })
-}
-
 fn find(tx: &dyn ReadTx, space: &Space, id: &str) -> Result<PendingWrite> {
+    if let Some(row) = held::get(tx, id)? {
+        return parse_held(space, id, &row.0);
+    }
     let row = BUCKET.get(tx, id)?.ok_or_else(|| {
         Error::not_found("pending write", id).hint("`kenning omi pending list` shows all")
     })?;
     parse(space, id, &row.0)
-}
-
-fn parse(space: &Space, id: &str, bytes: &[u8]) -> Result<PendingWrite> {
-    let read = || {
-        let value: Value = serde_json::from_slice(bytes).ok()?;
-        let memories = value.get("memories")?.as_array()?.iter();
-        Some(PendingWrite {
-            id: id.to_owned(),
-            proposed_by: value.get("by")?.as_str()?.to_owned(),
-            at_ms: value.get("at_ms")?.as_u64()?,
-            memories: memories.map(from_json).collect::<Option<_>>()?,
-            lines: match value.get("lines") {
-                Some(lines) => lines.as_array()?.clone(),
-                None => Vec::new(),
-            },
-            text_to_sign: format!(
-                "kenning confirms a write\n{space}\n{id}\n{}\n",
-                Hash::of(bytes)
-            ),
-        })
-    };
-    read().ok_or_else(|| Error::corrupt(format!("the pending write `{id}` is malformed")))
-}
-
-fn to_json(memory: &NewMemory) -> Value {
-    json!({
-        "content": memory.content, "memory_type": memory.memory_type.as_str(),
-        "confidence": memory.confidence, "related_to": memory.related_to,
-        "supersedes": memory.supersedes, "memory_id": memory.memory_id, "tags": memory.tags,
-        "session_id": memory.session_id,
-    })
-}
-
-fn from_json(value: &Value) -> Option<NewMemory> {
-    let text = |field: &str| value[field].as_str().map(str::to_owned);
-    let texts = |field: &str| {
-        let list = value[field].as_array()?.iter();
-        list.map(|it| it.as_str().map(str::to_owned))
-            .collect::<Option<Vec<String>>>()
-    };
-    Some(NewMemory {
-        content: text("content")?,
-        memory_type: value["memory_type"].as_str()?.parse().ok()?,
-        confidence: value["confidence"].as_f64(),
-        related_to: texts("related_to")?,
-        supersedes: text("supersedes"),
-        memory_id: text("memory_id"),
-        tags: texts("tags")?,
-        session_id: text("session_id"),
-    })
-}
-
-impl PendingWrite {
-    /// As JSON, for people and other programs.
-    pub fn to_json(&self) -> Value {
-        let memories: Vec<Value> = self.memories.iter().map(to_json).collect();
-        json!({
-            "id": self.id, "proposed_by": self.proposed_by, "proposed_at": timestamp(self.at_ms),
-            "memories": memories, "imported": !self.lines.is_empty(),
-            "text_to_sign": self.text_to_sign,
-        })
-    }
 }
 
 /// Evidence alone does not change what needs a second key.
