@@ -4,10 +4,12 @@
 //! is not even looked up. The memory is the same however many addresses try: an address shares its tries with
 //! those that fall into the same place of a small table, which nobody can choose, because the hash is keyed.
 //! A token that was right before is always looked up, so that nobody can lock out those who are at work.
+//! Whose it was is remembered too: it tells whose calls are in line before the token is looked up again.
 
+use kenning_engine::Principal;
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// The default number of wrong tokens a minute from one address.
@@ -29,8 +31,22 @@ pub(crate) struct Failures {
 struct State {
     all: Tries,
     of: Vec<Tries>,
-    /// Hashes of tokens; zero is an empty entry.
-    good: Vec<u64>,
+    /// By the hash of the token.
+    good: Vec<Option<Good>>,
+}
+
+/// A token that was valid.
+#[derive(Clone)]
+struct Good {
+    hash: u64,
+    whose: Arc<Principal>,
+}
+
+impl State {
+    fn good(&mut self, hash: u64) -> Option<&Good> {
+        let good = self.good.get(hash as usize % GOOD)?;
+        good.as_ref().filter(|it| it.hash == hash)
+    }
 }
 
 /// Used attempts, which recover with time.
@@ -61,7 +77,7 @@ impl Failures {
             state: Mutex::new(State {
                 all: tries,
                 of: vec![tries; PLACES],
-                good: vec![0; GOOD],
+                good: vec![None; GOOD],
             }),
         }
     }
@@ -76,17 +92,17 @@ impl Failures {
     }
 
     fn hash(&self, token: &str) -> u64 {
-        self.hasher.hash_one(token).max(1)
+        self.hasher.hash_one(token)
     }
 
     /// Whether a token may be tried; if not, after how many seconds.
     pub(crate) fn may_try(&self, address: IpAddr, token: &str, now: Instant) -> Result<(), u64> {
         let (place, hash) = (self.place(address), self.hash(token));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { all, of, good } = &mut *state;
-        if good.get(hash as usize % GOOD) == Some(&hash) {
+        if state.good(hash).is_some() {
             return Ok(());
         }
+        let State { all, of, .. } = &mut *state;
         let of_one = of
             .get_mut(place)
             .and_then(|it| it.wait(self.of_one_max, now));
@@ -105,22 +121,31 @@ impl Failures {
             tries.used += 1.0;
         }
         // Revoked or expired: from now on it is like any other.
-        if let Some(good) = state
-            .good
-            .get_mut(hash as usize % GOOD)
-            .filter(|it| **it == hash)
+        if state.good(hash).is_some()
+            && let Some(good) = state.good.get_mut(hash as usize % GOOD)
         {
-            *good = 0;
+            *good = None;
         }
     }
 
     /// The token was right.
-    pub(crate) fn succeeded(&self, token: &str) {
+    pub(crate) fn succeeded(&self, token: &str, whose: &Principal) {
         let hash = self.hash(token);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(good) = state.good.get_mut(hash as usize % GOOD) {
-            *good = hash;
+        if state.good(hash).is_some_and(|it| *it.whose == *whose) {
+            return;
         }
+        if let Some(good) = state.good.get_mut(hash as usize % GOOD) {
+            let whose = Arc::new(whose.clone());
+            *good = Some(Good { hash, whose });
+        }
+    }
+
+    /// Whose token it was when it was last looked up. It may have been revoked since: this permits nothing.
+    pub(crate) fn whose(&self, token: &str) -> Option<Arc<Principal>> {
+        let hash = self.hash(token);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.good(hash).map(|it| Arc::clone(&it.whose))
     }
 }
 
@@ -159,7 +184,10 @@ mod tests {
     fn all_addresses_together_have_a_limit_and_who_is_at_work_goes_on() {
         let start = Instant::now();
         let failures = Failures::new(OF_ONE_MAX, start);
-        failures.succeeded("right");
+        let who = Principal::owner(kenning_core::Space::default());
+        failures.succeeded("right", &who);
+        assert_eq!(failures.whose("right").as_deref(), Some(&who));
+        assert_eq!(failures.whose("wrong"), None);
         let n: u32 = (0..10_000)
             .map(|it| fail(&failures, address(it), 1, start))
             .sum();
@@ -167,6 +195,7 @@ mod tests {
         assert!(failures.may_try(address(1), "unknown", start).is_err());
         assert_eq!(failures.may_try(address(1), "right", start), Ok(()));
         failures.failed(address(1), "right");
+        assert_eq!(failures.whose("right"), None);
         assert!(failures.may_try(address(1), "right", start).is_err());
     }
 

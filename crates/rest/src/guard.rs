@@ -29,8 +29,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCod
 use axum::middleware::Next;
 use kenning_core::{Code, Error, Result, Space};
 use kenning_engine::{Engine, LOCAL_TOKEN_PREFIX, Principal, Scope, Waited};
-use kenning_tools::slots::Slots;
 use kenning_tools::slots::bodies::{FREE_BYTES, Held};
+use kenning_tools::slots::{Expected, Slots};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -122,15 +122,21 @@ impl Guard {
     fn begin_body(&self, request: &Request) -> Result<Held> {
         let who = request.extensions().get::<Principal>();
         let who = who.ok_or_else(needs_token)?;
-        let length = length_of(request);
-        let is_sent = length.is_some_and(|it| it > 0)
-            || request.headers().contains_key(header::TRANSFER_ENCODING);
-        // A message of MCP may take back a call that waits in line: short ones are read to see.
-        let is_short = length.is_some_and(|it| it <= FREE_BYTES as u64);
-        if is_sent && !(is_short && request.uri().path() == MCP) {
+        if will_stand_in_line(request) {
             self.slots.check_room(who)?;
         }
-        self.slots.bodies().begin(who, length)
+        self.slots.bodies().begin(who, length_of(request))
+    }
+
+    /// Refuses a call, before its token is looked up, whose caller has as many in line already as may wait:
+    /// looking up takes a thread, for which many wait when many call. A token that was right before tells whose
+    /// line it is.
+    fn expect(&self, request: &Request, token: Option<&str>) -> Result<Option<Expected>> {
+        if !will_stand_in_line(request) {
+            return Ok(None);
+        }
+        let who = token.and_then(|it| self.failures.whose(it));
+        who.map(|it| self.slots.expect(&it)).transpose()
     }
 
     /// How many wrong tokens a minute one address may send, if not 30; all together twenty times that.
@@ -421,7 +427,8 @@ pub(crate) async fn layer(
         None => admit(&guard, &mut request).await,
     };
     let admitted = match admitted {
-        Ok(()) => guard
+        // Until here it was expected in line; from here on it stands there, or is refused.
+        Ok(_expected) => guard
             .begin_body(&request)
             .map_err(|error| answer::error(&error)),
         Err(refused) => Err(refused),
@@ -481,6 +488,16 @@ pub(crate) async fn layer(
     response
 }
 
+/// Whether a request has a body whose call needs a slot.
+fn will_stand_in_line(request: &Request) -> bool {
+    let length = length_of(request);
+    let is_sent = length.is_some_and(|it| it > 0)
+        || request.headers().contains_key(header::TRANSFER_ENCODING);
+    // A message of MCP may take back a call that waits in line: short ones are read to see.
+    let is_short = length.is_some_and(|it| it <= FREE_BYTES as u64);
+    is_sent && !(is_short && request.uri().path() == MCP)
+}
+
 /// The length of the body, if the client says it.
 fn length_of(request: &Request) -> Option<u64> {
     let length = request.headers().get(header::CONTENT_LENGTH)?;
@@ -498,7 +515,7 @@ fn bytes_max(request: &Request) -> usize {
     body::BODY_BYTES_MAX
 }
 
-async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body>> {
+async fn admit(guard: &Guard, request: &mut Request) -> Result<Option<Expected>, Response<Body>> {
     let refuse = |error: Error| answer::error(&error);
     guard
         .check_names(request.method(), request.uri(), request.headers())
@@ -522,6 +539,7 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         let may_try = guard.failures.may_try(peer, token, before);
         may_try.map_err(too_many_failures)?;
     }
+    let expected = guard.expect(request, token).map_err(refuse)?;
     let is_anonymous = token.is_none() && guard.needs_token(peer, request.headers());
     let (method, uri) = (request.method(), request.uri());
     let is_federated =
@@ -534,7 +552,7 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         guard.principal(peer, request.headers()).await
     };
     match (&admitted, token) {
-        (Ok(_), Some(token)) => guard.failures.succeeded(token),
+        (Ok(it), Some(token)) => guard.failures.succeeded(token, &it.principal),
         (Err(error), Some(token)) if error.code == Code::Unauthenticated => {
             guard.failures.failed(peer, token);
         }
@@ -555,7 +573,7 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
     request.extensions_mut().insert(principal);
     request.extensions_mut().insert(Waited(waited));
     request.extensions_mut().insert(Pass(token));
-    Ok(())
+    Ok(expected)
 }
 
 fn too_often(rate: &Rate, seconds: u64) -> Response<Body> {

@@ -174,17 +174,23 @@ struct Account {
     /// All calls that have a slot.
     n_running: usize,
     line: VecDeque<(Load, Admitted)>,
+    /// Calls that will be in line once their caller's token was looked up.
+    n_expected: usize,
     /// While somebody is in line.
     backlog: Option<Backlog>,
     last: Option<Instant>,
 }
 
 impl Account {
-    /// Whether one more finds no room in line.
-    fn is_full(&self, now: Instant) -> bool {
+    /// Whether one more finds no room in line, behind those who are in it and so many others.
+    fn is_full_behind(&self, n_others: usize, now: Instant) -> bool {
         let backlog = self.backlog.as_ref();
         let line_max = backlog.map_or(WAITING_OF_ONE_MAX, |it| it.line_max(now));
-        self.line.len() >= line_max
+        self.line.len() + n_others >= line_max
+    }
+
+    fn is_full(&self, now: Instant) -> bool {
+        self.is_full_behind(0, now)
     }
 
     /// Notes whether somebody is in line.
@@ -198,7 +204,8 @@ impl Account {
 
     fn is_calling(&self, now: Instant) -> bool {
         let was = |it: Instant| now.saturating_duration_since(it) < RECENT;
-        self.n_running > 0 || !self.line.is_empty() || self.last.is_some_and(was)
+        let is_here = self.n_running > 0 || self.n_expected > 0 || !self.line.is_empty();
+        is_here || self.last.is_some_and(was)
     }
 }
 
@@ -221,6 +228,20 @@ impl Drop for Stream {
             if *n == 0 {
                 streams.remove(&self.key);
             }
+        }
+    }
+}
+
+/// A call that is expected in line while its caller's token is looked up, until it is dropped.
+pub struct Expected {
+    slots: Arc<Slots>,
+    key: Key,
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        if let Some(account) = self.slots.lock().accounts.get_mut(&self.key) {
+            account.n_expected = account.n_expected.saturating_sub(1);
         }
     }
 }
@@ -314,6 +335,27 @@ impl Slots {
         let error = line_full(account);
         state.n_refused += 1;
         Err(error)
+    }
+
+    /// Announces a call of a principal that is still to be looked up. Of many that come at once, those that will
+    /// find the line full are told so now, and not when all have been looked up.
+    ///
+    /// # Errors
+    /// `limited` when those in line and those that are expected there are too many.
+    pub fn expect(self: &Arc<Self>, who: &Principal) -> Result<Expected> {
+        let key = key_of(who);
+        let now = Instant::now();
+        let mut state = self.lock();
+        state.forget_resting(now);
+        let account = state.accounts.entry(key.clone()).or_default();
+        if account.is_full_behind(account.n_expected, now) {
+            let error = line_full(account);
+            state.n_refused += 1;
+            return Err(error);
+        }
+        account.n_expected += 1;
+        let slots = Arc::clone(self);
+        Ok(Expected { slots, key })
     }
 
     /// A place for an answer that goes on for as long as its client listens.
@@ -440,7 +482,8 @@ impl Slots {
 
 /// What a call is told whose line is full.
 fn line_full(account: &Account) -> Error {
-    let (n_running, n_waiting) = (account.n_running, account.line.len());
+    let n_running = account.n_running;
+    let n_waiting = account.line.len() + account.n_expected;
     Error::limited(format!(
         "{n_running} calls of this caller are being answered and {n_waiting} wait"
     ))
@@ -551,6 +594,29 @@ mod tests {
         assert!(waiting.iter().all(|it| it.try_recv().is_err()));
         let other = enter(&slots, "b", Load::Works).unwrap();
         assert!(other.try_recv().is_ok(), "another is let in at once");
+    }
+
+    #[test]
+    fn who_is_expected_counts_as_in_line_and_takes_nobodys_place() {
+        let slots = Arc::new(Slots::with_processors(2));
+        let _working = let_in(&slots, "a", Load::Waits, CALLS_OF_ONE_MAX);
+        let expect = |name: &str| slots.expect(&who(name));
+        let mut expected: Vec<_> = (0..WAITING_OF_ONE_MAX)
+            .map(|_| expect("a").unwrap())
+            .collect();
+        let refused = expect("a").map(drop).unwrap_err();
+        assert_eq!(refused.code, kenning_core::Code::Limited);
+        assert!(expect("b").is_ok());
+        // Those that were expected come: each finds the place that was kept for it.
+        let mut waiting = Vec::new();
+        while let Some(one) = expected.pop() {
+            assert!(slots.check_room(&who("a")).is_ok());
+            drop(one);
+            waiting.push(enter(&slots, "a", Load::Works).unwrap());
+            assert!(expect("a").is_err());
+        }
+        assert!(enter(&slots, "a", Load::Works).is_err());
+        assert_eq!(waiting.len(), WAITING_OF_ONE_MAX);
     }
 
     #[test]

@@ -99,12 +99,14 @@ impl Binary {
         let mut child = spawn(command.stderr(Stdio::piped()))?;
         let said = child.stderr.take().context("no standard error")?;
         let mut said = BufReader::new(said);
-        let mut line = String::new();
+        let (mut line, mut before) = (String::new(), String::new());
         while !line.contains("listening on http://") {
+            before += &line;
             line.clear();
             ensure!(
                 said.read_line(&mut line)? > 0,
-                "the program does not listen"
+                "the program does not listen; it said: {}",
+                before.trim()
             );
         }
         // Whatever else it says must not fill the pipe.

@@ -197,6 +197,11 @@ impl Function {
         if self.0.strict && arguments.iter().any(Value::is_null) {
             return Ok(Value::Null);
         }
+        // Whatever is done with a text reads all of it.
+        let texts = arguments.iter().filter(|it| matches!(it, Value::Str(_)));
+        for text in texts {
+            context.steps_to_read(text)?;
+        }
         (self.0.run)(context, arguments)
     }
 }

@@ -109,18 +109,27 @@ fn split(context: &Context<'_>, arguments: &[Value]) -> Result<Value> {
         }
         return parts.finish();
     }
-    let mut rest: &str = it;
-    loop {
-        let found = delimiters
-            .iter()
-            .filter(|it| !it.is_empty())
-            .filter_map(|it| Some((rest.find(it)?, it.len())))
-            .min();
-        let Some((at, length)) = found else { break };
-        parts.push(Value::str(rest.get(..at).unwrap_or_default()))?;
-        rest = rest.get(at + length..).unwrap_or_default();
+    // Where each delimiter comes next. One that does not come again is looked for once and not for every part.
+    let mut next: Vec<(usize, &str)> = Vec::new();
+    for delimiter in delimiters.into_iter().filter(|it| !it.is_empty()) {
+        context.steps(it.len() as u64 >> 8)?;
+        next.extend(it.find(delimiter).map(|at| (at, delimiter)));
     }
-    parts.push(Value::str(rest))?;
+    let mut start = 0;
+    while let Some((at, length)) = next.iter().map(|it| (it.0, it.1.len())).min() {
+        context.steps(next.len() as u64 / 16)?;
+        parts.push(Value::str(it.get(start..at).unwrap_or_default()))?;
+        start = at + length;
+        next.retain_mut(|(at, delimiter)| {
+            if *at >= start {
+                return true;
+            }
+            let found = it.get(start..).and_then(|rest| rest.find(*delimiter));
+            *at = found.map_or(0, |it| start + it);
+            found.is_some()
+        });
+    }
+    parts.push(Value::str(it.get(start..).unwrap_or_default()))?;
     parts.finish()
 }
 

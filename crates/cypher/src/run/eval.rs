@@ -11,6 +11,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// From this size on, comparing a value with many others takes time.
+const LONG_BYTES: u64 = 256;
+
 #[inline(never)]
 fn parameter(name: &str, value: Option<&Value>) -> Result<Value> {
     value.cloned().ok_or_else(|| {
@@ -252,6 +255,9 @@ impl Context<'_> {
             }
         };
         self.steps(items.len() as u64 / 16)?;
+        if item.n_bytes() >= LONG_BYTES {
+            self.steps_to_read(&list)?;
+        }
         let mut known = true;
         for it in items {
             match item.equals(it) {
@@ -302,18 +308,15 @@ impl Context<'_> {
             (_, Value::Float(a), Value::Float(b)) => Ok(float_operation(sign, *a, *b)),
             (Arith::Add, Value::List(a), Value::List(b)) => {
                 self.check_size(left.n_bytes().saturating_add(right.n_bytes()))?;
-                self.steps((a.items().len() + b.items().len()) as u64 / 16)?;
                 self.list(a.items().iter().chain(b.items()).cloned().collect())
             }
             (_, Value::Null, _) | (_, _, Value::Null) => Ok(Value::Null),
             (Arith::Add, Value::List(a), _) => {
-                self.steps(a.items().len() as u64 / 16)?;
                 let mut items = a.items().to_vec();
                 items.push(right);
                 self.list(items)
             }
             (Arith::Add, _, Value::List(b)) => {
-                self.steps(b.items().len() as u64 / 16)?;
                 let mut items = vec![left];
                 items.extend_from_slice(b.items());
                 self.list(items)

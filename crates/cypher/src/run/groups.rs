@@ -133,7 +133,9 @@ impl Context<'_> {
             } else if !keys.is_empty() {
                 key.clear();
                 for (_, it) in keys {
-                    key.push(self.eval(it, row)?);
+                    let value = self.eval(it, row)?;
+                    self.steps_to_read(&value)?;
+                    key.push(value);
                 }
                 let (found, is_new) = groups.find(&key);
                 if is_new {
@@ -160,6 +162,7 @@ impl Context<'_> {
                     Some(argument) => argument,
                 };
                 let value = self.eval(argument, row)?;
+                self.steps_to_read(&value)?;
                 let second = match &aggregation.second {
                     Some(it) => Some(self.eval(it, row)?),
                     None => None,
@@ -201,6 +204,7 @@ impl Context<'_> {
         self.steps(1)?;
         let key: Vec<Key> = slots.iter().map(|it| Key(row[*it].clone())).collect();
         let n_bytes: u64 = key.iter().map(|it| it.0.n_bytes()).sum();
+        self.steps(n_bytes >> 8)?;
         if !seen.insert(key) {
             return Ok(false);
         }
@@ -266,7 +270,9 @@ impl Context<'_> {
             self.steps(1)?;
             keys.clear();
             for (key, _) in &sort.keys {
-                keys.push(self.eval(key, row)?);
+                let value = self.eval(key, row)?;
+                self.steps_to_read(&value)?;
+                keys.push(value);
             }
             // After the first cut, the last that is kept stands at its place: what comes after it is not wanted.
             if let (true, Some(wanted)) = (is_cut, wanted) {

@@ -109,6 +109,11 @@ impl<'a> Context<'a> {
         self.budget.take_steps(n)
     }
 
+    /// The steps that it takes to read a value as a whole, as comparing and hashing do.
+    pub(crate) fn steps_to_read(&self, value: &Value) -> Result<()> {
+        self.steps(value.n_bytes() >> 8)
+    }
+
     pub(crate) fn check_size(&self, n_bytes: u64) -> Result<()> {
         if n_bytes > self.budget.value.bytes_max {
             return Err(too_large(self.budget.value));
@@ -117,10 +122,12 @@ impl<'a> Context<'a> {
     }
 
     pub(crate) fn list(&self, items: Vec<Value>) -> Result<Value> {
+        self.steps(items.len() as u64 / 16)?;
         Value::list_within(items, self.budget.value)
     }
 
     pub(crate) fn map(&self, entries: BTreeMap<Arc<str>, Value>) -> Result<Value> {
+        self.steps(entries.len() as u64 / 16)?;
         Value::map_within(entries, self.budget.value)
     }
 

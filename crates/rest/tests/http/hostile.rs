@@ -1,10 +1,12 @@
 //! What a stranger may send without harm to anybody else.
 
-use crate::place::{Place, Setup, get, post};
+use crate::place::{PATIENCE, Place, Setup, get, post};
 use kenning_core::Space;
 use kenning_engine::{NewPeer, PeerPolicy, Principal, Scope};
 use kenning_tools::slots::bodies::BODIES_OF_ONE_BYTES_MAX;
 use kenning_tools::slots::{CALLS_MAX, CALLS_OF_ONE_MAX, Load, Slot, WAITING_OF_ONE_MAX};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 /// It overflowed the stack, and with it the whole server.
 #[tokio::test]
@@ -161,6 +163,55 @@ async fn a_call_that_will_be_refused_is_refused_before_its_body_is_read() {
     );
     assert_ne!(place.ask(ping).await.status, 429);
     drop(taken);
+}
+
+/// Whoever called had its token looked up first, on a thread that hundreds of others waited for.
+#[test]
+fn of_many_calls_at_once_those_that_find_no_room_are_refused_before_their_tokens_are_looked_up() {
+    const THREADS: usize = 4;
+    const OVER: u64 = 8;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .max_blocking_threads(THREADS)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let place = Place::new().await;
+        let token = place.token(&[Scope::Read], "default", None);
+        let with = format!("Authorization: Bearer {token}\r\n");
+        let call = post("/tools/vault_read_note", &with, br#"{"path":"none.md"}"#);
+        assert_eq!(place.ask(&call).await.status, 404);
+        // From here on there is no thread on which anything could be looked up.
+        let (leave, left) = std::sync::mpsc::channel::<()>();
+        let left = Arc::new(Mutex::new(left));
+        for _ in 0..THREADS {
+            let left = Arc::clone(&left);
+            tokio::task::spawn_blocking(move || drop(left.lock().unwrap().recv()));
+        }
+        let mut wires = Vec::new();
+        for _ in 0..WAITING_OF_ONE_MAX as u64 + OVER {
+            let mut wire = place.connect().await;
+            wire.send(&call).await;
+            wires.push(wire);
+        }
+        let n_refused = || place.fixture.board.slots().counts().refused;
+        let refused = async {
+            while n_refused() < OVER {
+                tokio::task::yield_now().await;
+            }
+        };
+        let refused = tokio::time::timeout(PATIENCE, refused).await;
+        refused.expect("they are refused while nothing can be looked up");
+        drop(leave);
+        let mut answers = BTreeMap::new();
+        for mut wire in wires {
+            let answer = wire.answer().await.expect("an answer");
+            *answers.entry(answer.status).or_insert(0) += 1;
+        }
+        let expected = [(404, WAITING_OF_ONE_MAX as u64), (429, OVER)];
+        assert_eq!(answers, BTreeMap::from(expected));
+    });
 }
 
 /// Nodes may send 32 MiB, and a message of more than 4 MiB was refused; strangers may send next to nothing.

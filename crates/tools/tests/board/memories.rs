@@ -687,12 +687,20 @@ fn an_index_that_was_kept_is_used_and_one_that_does_not_fit_is_not() {
     let other = Fixture::new();
     std::fs::create_dir_all(other.root.path().join("data/index")).unwrap();
     std::fs::write(other.root.path().join("data/index/default.idx"), kept).unwrap();
-    store(&other, json!({ "content": "only this" }));
+    // It has more events than the file knows of: not its length tells them apart.
+    for n in 0..20 {
+        store(
+            &other,
+            json!({ "content": format!("line {n} is about lanterns") }),
+        );
+    }
     let found = recall(
         &other,
-        json!({ "query": "note 777 about the harbor", "min_relevance": 0 }),
+        json!({ "query": "note 777 about the harbor", "min_relevance": 0, "limit": 50 }),
     );
-    assert_eq!(found.len(), 1);
+    let contents = found.iter().map(|it| it["content"].to_string());
+    assert_eq!(contents.filter(|it| it.contains("lanterns")).count(), 20);
+    assert_eq!(found.len(), 20);
 }
 
 #[test]
