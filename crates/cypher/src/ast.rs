@@ -2,7 +2,7 @@
 //!
 //! Places are byte offsets into the text; [`crate::error::Position::of`] turns them into lines.
 
-use crate::graph::Direction;
+use crate::element::Direction;
 use crate::value::Value;
 use std::fmt;
 

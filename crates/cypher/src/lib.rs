@@ -9,7 +9,8 @@
 //! and memory have limits, and the caller is asked now and then whether to go on.
 //!
 //! How to read it: [`parse`] makes [`ast`], [`compile`] makes [`plan`], [`run`] runs it; [`value`] and
-//! [`temporal`] are the values, [`functions`] the functions, [`memory`] a graph for tests.
+//! [`temporal`] are the values, [`moments`] and [`json`] what is made of them, [`functions`] the functions,
+//! [`memory`] a graph for tests. Modules name only those below them: values know no graph, functions no plan.
 
 #![deny(missing_docs)]
 #![allow(
@@ -20,27 +21,34 @@
 mod ast;
 mod budget;
 mod compile;
+mod context;
+mod element;
 mod error;
 mod functions;
 mod graph;
+mod json;
 mod memory;
+mod moments;
 mod parse;
 mod plan;
 mod run;
 mod temporal;
+mod types;
 mod value;
 
 pub use budget::{Budget, Stop};
 pub use compile::Unknown;
+pub use element::{Direction, NodeId, Rel, RelId, Token};
 pub use error::{Class, Error, Phase, Position, Result};
-pub use graph::{Direction, Graph, NoProcedures, NodeId, Procedures, Rel, RelId, Signature, Token};
+pub use graph::{Graph, NoProcedures, Procedures, Signature};
 pub use memory::MemoryGraph;
 pub use plan::Step;
 pub use temporal::{Date, DateTime, Duration, LocalDateTime, LocalTime, Moment, Time, Zone};
 pub use value::{Comparison, Key, Limits, List, Map, Path, Value};
 
 use ast::Mode;
-use run::{Context, Flow};
+use context::Context;
+use run::Flow;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 

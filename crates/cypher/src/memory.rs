@@ -1,7 +1,8 @@
 //! A graph in memory, for tests and small data.
 
+use crate::element::{Direction, NodeId, Rel, RelId, Token};
 use crate::error::Result;
-use crate::graph::{Direction, Graph, NodeId, Rel, RelId, Token};
+use crate::graph::Graph;
 use crate::value::{Key, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -3,7 +3,8 @@
 use crate::metrics::Metrics;
 use crate::slots::Slots;
 use crate::{
-    AnyTool, Call, Effect, Reply, Selection, TOOLS, Toolset, envelope, input, near, pages,
+    AnyTool, Call, Effect, OtherTools, Reply, Selection, TOOLS, Toolset, envelope, input, near,
+    pages,
 };
 use kenning_core::{Code, Did, Error, Result};
 use kenning_engine::kami::{FoundTool, ToolFunction};
@@ -103,15 +104,6 @@ impl Board {
         function.is_some_and(|it| self.selection.shows_installed(it))
     }
 
-    /// The installed tool with a name. A name of the table is never that of an installed tool, so
-    /// that a call of a tool that is not listed here never reaches another one.
-    pub(crate) fn find_installed(&self, name: &str, caller: &Caller) -> Result<Option<FoundTool>> {
-        if is_ours(name) {
-            return Ok(None);
-        }
-        self.engine.kami().find_tool(caller, name)
-    }
-
     /// Calls an installed tool; `None` if there is none with that name.
     fn call_installed(&self, name: &str, arguments: &Value, caller: &Caller) -> Option<Reply> {
         let found = self.find_installed(name, caller).ok().flatten()?;
@@ -169,42 +161,6 @@ impl Board {
         envelope::wrap(toolset, Err(error), Duration::ZERO)
     }
 
-    /// Whether a tool can be called through another one, even if it is not listed.
-    pub fn reaches(&self, tool: &dyn AnyTool) -> bool {
-        let excluded = &self.selection.exclude_tools;
-        !excluded.iter().any(|it| it == tool.name())
-            && (!self.selection.read_only || tool.effect() == Effect::Read)
-    }
-
-    /// Whether an installed tool can be called through another one.
-    pub fn reaches_installed(&self, tool: &ToolFunction) -> bool {
-        !self.selection.read_only && !self.selection.excludes_installed(tool)
-    }
-
-    /// A tool that can be called through another one.
-    pub fn reachable(&self, name: &str) -> Option<&'static dyn AnyTool> {
-        let found = TOOLS.iter().copied().find(|tool| tool.name() == name);
-        // A tool that runs others could run itself forever.
-        found.filter(|tool| self.reaches(*tool) && tool.toolset() != Toolset::Kiwi)
-    }
-
-    /// Whether only the tools that reach all others are listed.
-    pub fn is_lean(&self) -> bool {
-        self.listed.iter().all(|it| it.toolset() == Toolset::Kiwi)
-    }
-
-    /// The names of all tools that can be called through another one.
-    ///
-    /// This blocks, as [`Board::call`] does.
-    pub fn tool_names(&self, caller: &Caller) -> Vec<String> {
-        let own = TOOLS
-            .iter()
-            .filter(|it| self.reachable(it.name()).is_some());
-        let own = own.map(|it| it.name().to_owned());
-        let installed = self.installed(caller).into_iter().map(|it| it.name);
-        own.chain(installed).collect()
-    }
-
     /// Listed tools with names similar to an unknown one.
     pub fn near(&self, name: &str) -> Vec<String> {
         near::names(name, self.listed.iter().map(|it| it.name().to_owned()))
@@ -218,8 +174,67 @@ impl Board {
         self.engine.agent_of(caller)
     }
 
+    /// A tool that only `--read-only` hides is refused with the reason instead of being unknown.
+    fn hidden_by_read_only(&self, name: &str) -> Option<&'static dyn AnyTool> {
+        let tool = TOOLS.iter().copied().find(|tool| tool.name() == name)?;
+        (self.selection.read_only && tool.effect() != Effect::Read).then_some(tool)
+    }
+
+    fn permit(&self, tool: &dyn AnyTool, arguments: &Value, caller: &Caller) -> Result<()> {
+        // For some tools only some calls change data.
+        let changes = tool.effect() != Effect::Read && tool.scope(arguments) != Scope::Read;
+        if self.selection.read_only && changes {
+            return Err(Error::denied(format!("`{}` changes data", tool.name()))
+                .hint("this server was started with `--read-only`"));
+        }
+        caller.principal.require(tool.scope(arguments))?;
+        caller.check()
+    }
+}
+
+impl OtherTools for Board {
+    fn all(&self) -> &'static [&'static dyn AnyTool] {
+        TOOLS
+    }
+
+    /// Whether a tool can be called through another one, even if it is not listed.
+    fn reaches(&self, tool: &dyn AnyTool) -> bool {
+        let excluded = &self.selection.exclude_tools;
+        !excluded.iter().any(|it| it == tool.name())
+            && (!self.selection.read_only || tool.effect() == Effect::Read)
+    }
+
+    /// Whether an installed tool can be called through another one.
+    fn reaches_installed(&self, tool: &ToolFunction) -> bool {
+        !self.selection.read_only && !self.selection.excludes_installed(tool)
+    }
+
+    /// A tool that can be called through another one.
+    fn reachable(&self, name: &str) -> Option<&'static dyn AnyTool> {
+        let found = TOOLS.iter().copied().find(|tool| tool.name() == name);
+        // A tool that runs others could run itself forever.
+        found.filter(|tool| self.reaches(*tool) && tool.toolset() != Toolset::Kiwi)
+    }
+
+    /// Whether only the tools that reach all others are listed.
+    fn is_lean(&self) -> bool {
+        self.listed.iter().all(|it| it.toolset() == Toolset::Kiwi)
+    }
+
+    /// The names of all tools that can be called through another one.
+    ///
+    /// This blocks, as [`Board::call`] does.
+    fn tool_names(&self, caller: &Caller) -> Vec<String> {
+        let own = TOOLS
+            .iter()
+            .filter(|it| self.reachable(it.name()).is_some());
+        let own = own.map(|it| it.name().to_owned());
+        let installed = self.installed(caller).into_iter().map(|it| it.name);
+        own.chain(installed).collect()
+    }
+
     /// Calls a tool of the table under its own permissions.
-    pub(crate) fn call_reachable(
+    fn call_reachable(
         &self,
         tool: &'static dyn AnyTool,
         mut arguments: Value,
@@ -236,7 +251,7 @@ impl Board {
                 let call = Call {
                     engine: &self.engine,
                     caller,
-                    board: self,
+                    others: self,
                     remarks: RefCell::default(),
                     details: RefCell::default(),
                     cursor,
@@ -265,21 +280,21 @@ impl Board {
         reply
     }
 
-    /// A tool that only `--read-only` hides is refused with the reason instead of being unknown.
-    fn hidden_by_read_only(&self, name: &str) -> Option<&'static dyn AnyTool> {
-        let tool = TOOLS.iter().copied().find(|tool| tool.name() == name)?;
-        (self.selection.read_only && tool.effect() != Effect::Read).then_some(tool)
+    fn installed(&self, caller: &Caller) -> Vec<ToolFunction> {
+        Self::installed(self, caller)
     }
 
-    fn permit(&self, tool: &dyn AnyTool, arguments: &Value, caller: &Caller) -> Result<()> {
-        // For some tools only some calls change data.
-        let changes = tool.effect() != Effect::Read && tool.scope(arguments) != Scope::Read;
-        if self.selection.read_only && changes {
-            return Err(Error::denied(format!("`{}` changes data", tool.name()))
-                .hint("this server was started with `--read-only`"));
+    /// The installed tool with a name. A name of the table is never that of an installed tool, so
+    /// that a call of a tool that is not listed here never reaches another one.
+    fn find_installed(&self, name: &str, caller: &Caller) -> Result<Option<FoundTool>> {
+        if is_ours(name) {
+            return Ok(None);
         }
-        caller.principal.require(tool.scope(arguments))?;
-        caller.check()
+        self.engine.kami().find_tool(caller, name)
+    }
+
+    fn metrics(&self) -> &Metrics {
+        Self::metrics(self)
     }
 }
 

@@ -1,11 +1,14 @@
 //! The declaration of a tool.
 
 use crate::envelope::{self, Reply};
-use crate::koi::api::{Api, Route};
+use crate::koi_api::{Api, Route, conform, far};
+use crate::metrics::Metrics;
 use crate::pages::{self, Cursor, Window};
 use crate::toolset::{Effect, Toolset};
-use crate::{Board, input, koi, schema};
+use crate::{input, schema};
 use kenning_core::Result;
+use kenning_engine::kami::{FoundTool, ToolFunction};
+use kenning_engine::workflow_steps::ToolRunner;
 use kenning_engine::{Caller, Engine, Scope};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
@@ -90,8 +93,8 @@ pub struct Call<'a> {
     pub engine: &'a Arc<Engine>,
     /// The caller, with its deadline.
     pub caller: &'a Caller,
-    /// The tool table that it is called on.
-    pub board: &'a Board,
+    /// The other tools of the server.
+    pub others: &'a dyn OtherTools,
     /// See [`Call::remark`].
     pub(crate) remarks: RefCell<Vec<String>>,
     /// See [`Call::detail`].
@@ -100,6 +103,47 @@ pub struct Call<'a> {
     pub(crate) cursor: Option<Cursor>,
     /// See [`Call::skip`].
     pub(crate) windows: RefCell<Vec<Window>>,
+}
+
+/// The other tools of a server, as far as a tool may use them.
+pub trait OtherTools: ToolRunner {
+    /// Every tool, listed or not.
+    fn all(&self) -> &'static [&'static dyn AnyTool];
+
+    /// Whether a tool can be called through another one, even if it is not listed.
+    fn reaches(&self, tool: &dyn AnyTool) -> bool;
+
+    /// A tool that can be called through another one.
+    fn reachable(&self, name: &str) -> Option<&'static dyn AnyTool>;
+
+    /// The names of all tools that can be called through another one, installed ones included.
+    fn tool_names(&self, caller: &Caller) -> Vec<String>;
+
+    /// Calls a tool under its own permissions.
+    fn call_reachable(
+        &self,
+        tool: &'static dyn AnyTool,
+        arguments: Value,
+        caller: &Caller,
+    ) -> Reply;
+
+    /// The installed tools that are listed, with their names.
+    fn installed(&self, caller: &Caller) -> Vec<ToolFunction>;
+
+    /// The installed tool with a name.
+    ///
+    /// # Errors
+    /// The installed tools cannot be read.
+    fn find_installed(&self, name: &str, caller: &Caller) -> Result<Option<FoundTool>>;
+
+    /// Whether an installed tool can be called through another one.
+    fn reaches_installed(&self, tool: &ToolFunction) -> bool;
+
+    /// Whether only the tools that reach all others are listed.
+    fn is_lean(&self) -> bool;
+
+    /// Counts of calls, errors and times.
+    fn metrics(&self) -> &Metrics;
 }
 
 impl Call<'_> {
@@ -268,11 +312,11 @@ impl<T: Tool> AnyTool for Erased<T> {
             }
             Some((api, server)) => {
                 let request = (api.request)(input::parse::<T::Input>(arguments)?)?;
-                let mut answer = koi::far::ask(&server, T::NAME, api.routes, request)?;
+                let mut answer = far::ask(&server, T::NAME, api.routes, request)?;
                 if let Some(fields) = answer.as_object_mut() {
                     (api.complete)(fields);
                 }
-                koi::conform::conform(T::NAME, self.output_schema().as_ref(), answer)
+                conform::conform(T::NAME, self.output_schema().as_ref(), answer)
             }
         });
         let answered = answered.and_then(|mut answer| {

@@ -23,20 +23,24 @@ mod select;
 pub mod slots;
 mod table;
 mod toolset;
+mod workflow_calls;
 
 pub mod kg;
 pub mod kg_extra;
 pub mod kiwi;
 pub mod koi;
+pub mod koi_api;
 pub mod omi;
 pub mod omi_extra;
 
 pub use board::{Board, hide_internal, installed_summary};
-pub use declare::{AnyTool, Call, Example, Text, Tool, summary};
+pub use declare::{AnyTool, Call, Example, OtherTools, Text, Tool, summary};
 pub use envelope::{Reply, malformed};
-pub use flows::{Flows, finish_workflow, start_workflow, workflow_reply};
+pub use flows::{Flows, finish_workflow};
+pub use kg::workflow_reply;
 pub use metrics::Metrics;
 pub use schema::lean;
 pub use select::Selection;
 pub use table::TOOLS;
 pub use toolset::{Annotations, Effect, Toolset};
+pub use workflow_calls::start_workflow;

@@ -15,7 +15,6 @@ const LARGER: &[(&str, usize)] = &[
     ("crates/cypher/src/compile/projection.rs", 680),
     ("crates/cypher/src/parse/expressions.rs", 730),
     ("crates/cypher/src/run/eval.rs", 740),
-    ("crates/cypher/src/run/mod.rs", 690),
     // The story that every backend of the store lives through: a test, in the crate of the trait.
     ("crates/store/src/conformance.rs", 840),
 ];

@@ -9,29 +9,6 @@ use super::Faults;
 use crate::repository::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules that name each other today, by crate: a circle lies within a row. What is not here is refused,
-/// and so is a row that no circle is left of. The kernel, the wings and the engine have none.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("cypher", &["compile", "functions", "plan", "run"]),
-    ("cypher", &["graph", "temporal", "value"]),
-    (
-        "tools",
-        &[
-            "board",
-            "declare",
-            "flows",
-            "kg",
-            "kg_extra",
-            "kiwi",
-            "koi",
-            "omi",
-            "omi_extra",
-            "select",
-            "table",
-        ],
-    ),
-];
-
 /// Crates that are for tests only.
 const TESTS_ONLY: [&str; 2] = ["testing", "fuzz"];
 
@@ -50,15 +27,8 @@ pub(super) type Edges = BTreeMap<String, BTreeMap<String, String>>;
 
 pub(super) fn check(tree: &Tree) -> Faults {
     let mut faults = Faults::new();
-    let mut seen = BTreeSet::new();
     for (name, edges) in graphs(tree) {
         for circle in circles(&edges) {
-            let is_row =
-                |row: &(&str, &[&str])| row.0 == name && circle.iter().all(|it| row.1.contains(it));
-            if let Some(at) = KNOWN.iter().position(is_row) {
-                seen.insert(at);
-                continue;
-            }
             let steps = steps(&edges, &circle).join("; ");
             faults.push(format!(
                 "crates/{name}: the modules {} name each other in a circle ({steps}): move what they \
@@ -67,14 +37,6 @@ pub(super) fn check(tree: &Tree) -> Faults {
             ));
         }
     }
-    let stale = KNOWN.iter().enumerate().filter(|it| !seen.contains(&it.0));
-    faults.extend(stale.map(|(_, (name, circle))| {
-        format!(
-            "crates/{name}: {} no longer name each other: take the row out of `KNOWN` of \
-             xtask/src/tidy/modules.rs",
-            circle.join(", ")
-        )
-    }));
     faults
 }
 
@@ -463,8 +425,7 @@ mod tests {
             ("crates/x/src/c.rs", "use super::a;\n"),
         ]);
         let faults = check(&tree);
-        // Beside it stand the rows that hold nothing in this small tree.
-        assert_eq!(faults.len(), 1 + KNOWN.len());
+        assert_eq!(faults.len(), 1);
         assert!(faults[0].contains("a, b, c name each other"), "{faults:?}");
         assert!(faults[0].contains("a -> b by `crate::b::f`"), "{faults:?}");
     }

@@ -172,7 +172,7 @@ pub(super) fn run(host: &dyn Host, settings: &Settings, matches: &ArgMatches) ->
                 return Err(Error::invalid("a collaboration needs a document")
                     .hint("for example `kenning workflow start collaboration docs/spec.md`"));
             }
-            let run = start_workflow(&board, &caller, kind, input)?;
+            let run = start_workflow(board.engine(), &caller, kind, input)?;
             finish_workflow(&board, &caller, &run.id)?
         }
         "list" => {

@@ -1,11 +1,11 @@
 //! Expressions: names become slots, and impossible types are refused.
 
-use super::types::Ty;
 use super::{Compiler, Scope, Var};
 use crate::ast::{Arith, Expr, ExprKind, Junction, PathKind, Projected};
 use crate::error::{Class, Error, Result};
 use crate::functions::{self, Aggregate};
 use crate::plan::{Aggregation, Case, ListComprehension, MapEntry, Op, Reduce, X};
+use crate::types::Ty;
 use crate::value::{Limits, Value};
 use std::sync::Arc;
 

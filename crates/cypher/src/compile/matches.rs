@@ -7,9 +7,9 @@
 use super::Compiler;
 use super::patterns::{Condition, Node, Pattern, Rel};
 use crate::ast::{Compare, Junction};
+use crate::element::{Direction, Token};
 use crate::error::Result;
 use crate::functions;
-use crate::graph::{Direction, Token};
 use crate::plan::{Endpoints, Expand, Far, Op, OpKind, Shortest, Slot, X};
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -5,16 +5,16 @@ mod expressions;
 mod matches;
 mod patterns;
 mod projection;
-pub(crate) mod types;
 
 use crate::ast::{Clause, ClauseKind, Expr, Query, Union, Yields};
+use crate::element::Token;
 use crate::error::{Class, Error, Position, Result};
-use crate::graph::{Graph, Procedures, Token};
+use crate::graph::{Graph, Procedures};
 use crate::plan::{Key, Op, OpKind, Slot, X};
+use crate::types::Ty;
 use crate::value::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use types::Ty;
 
 /// How many operators a plan may have.
 const OPERATORS_MAX: usize = 400;

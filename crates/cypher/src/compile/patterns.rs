@@ -1,12 +1,12 @@
 //! Patterns: their nodes and relationships, and the conditions on them.
 
 use super::expressions::conjuncts;
-use super::types::Ty;
 use super::{Compiler, Scope, Var};
 use crate::ast::{Compare, Expr, ExprKind, Name, NodePattern, PathKind, PatternPart, RelPattern};
+use crate::element::{Direction, Token};
 use crate::error::Result;
-use crate::graph::{Direction, Token};
 use crate::plan::{Op, OpKind, PathStep, Slot, Types, X};
+use crate::types::Ty;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! `WITH` and `RETURN`: columns, grouping, order, and how many rows.
 
 use super::expressions::simple_key;
-use super::types::Ty;
 use super::{Aggregating, Compiler, Scope, Var};
 use crate::ast::{Clause, ClauseKind, Expr, ExprKind, Item, Name, PathKind, Projected, Projection};
+use crate::element::Direction;
 use crate::error::Result;
 use crate::functions::Aggregate;
-use crate::graph::Direction;
 use crate::plan::{Op, OpKind, Slot, Sort, X};
+use crate::types::Ty;
 use crate::value::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! Aggregates: values of many rows become one.
 
-use crate::compile::types::Ty;
+use crate::context::{Context, Held};
 use crate::error::{Class, Error, Result};
-use crate::run::{Context, Held};
 use crate::temporal::Duration;
+use crate::types::Ty;
 use crate::value::{Fast, Key, Value};
 use std::cmp::Ordering;
 use std::collections::HashSet;

@@ -1,8 +1,8 @@
 //! Numbers.
 
 use super::{Entry, Give, Take, arg, between, int, number, strict, wrong};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::run::Context;
 use crate::value::Value;
 
 macro_rules! float {

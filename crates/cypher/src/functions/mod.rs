@@ -9,9 +9,9 @@ mod times;
 
 pub(crate) use aggregates::{Aggregate, State};
 
-use crate::compile::types::Ty;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::run::Context;
+use crate::types::Ty;
 use crate::value::Value;
 use std::fmt;
 

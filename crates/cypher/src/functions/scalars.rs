@@ -1,8 +1,8 @@
 //! Functions of nodes, relationships and single values.
 
 use super::{Entry, Give, Take, arg, between, lenient, strict, wrong};
+use crate::context::Context;
 use crate::error::Result;
-use crate::run::Context;
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Texts.
 
 use super::{Entry, Give, Take, arg, between, int, strict, text, wrong};
+use crate::context::Context;
 use crate::error::{Class, Error, Result};
-use crate::run::Context;
 use crate::value::Value;
 
 pub(super) const TABLE: &[Entry] = &[

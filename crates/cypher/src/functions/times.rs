@@ -1,9 +1,10 @@
 //! Points in time and durations.
 
 use super::{Entry, Give, Take, arg, between, int, strict, text, wrong};
+use crate::context::Context;
 use crate::error::Result;
-use crate::run::Context;
-use crate::temporal::{self, Kind, Moment, Unit, Zone};
+use crate::moments::{self, Kind, Unit};
+use crate::temporal::{self, Moment, Zone};
 use crate::value::{Map, Value};
 
 macro_rules! kind {
@@ -33,7 +34,7 @@ macro_rules! truncate {
 macro_rules! between_units {
     ($name:literal, $unit:ident) => {
         strict($name, 2, Take::Any, Give::Duration, |_, it| {
-            let duration = temporal::between(arg(it, 0), arg(it, 1), Unit::$unit)?;
+            let duration = moments::between(arg(it, 0), arg(it, 1), Unit::$unit)?;
             Ok(Value::Duration(duration))
         })
     };
@@ -83,16 +84,16 @@ pub(super) const TABLE: &[Entry] = &[
 fn create(context: &Context<'_>, kind: Kind, arguments: &[Value]) -> Result<Value> {
     match arguments.first() {
         None => Ok(kind.of_moment(context.now, context.zone.clone())),
-        Some(Value::Str(it)) => temporal::from_text(kind, it),
+        Some(Value::Str(it)) => moments::from_text(kind, it),
         Some(Value::Map(it)) => {
             // `{timezone: …}` alone asks for the present there.
             let only_zone = it.entries().keys().all(|it| &**it == "timezone");
             if let (true, Some(Value::Str(zone))) = (only_zone, it.get("timezone")) {
                 return Ok(kind.of_moment(context.now, Zone::from_name(zone)?));
             }
-            temporal::from_map(kind, it, context.now, &context.zone)
+            moments::from_map(kind, it, context.now, &context.zone)
         }
-        Some(other) => temporal::select(kind, other),
+        Some(other) => moments::select(kind, other),
     }
 }
 
@@ -113,7 +114,7 @@ fn truncate(context: &Context<'_>, kind: Kind, arguments: &[Value]) -> Result<Va
         Some(Value::Map(it)) => &**it,
         Some(other) => return Err(wrong("truncate", "a Map of fields", other)),
     };
-    temporal::truncate(kind, unit, arg(arguments, 1), map, &context.zone)
+    moments::truncate(kind, unit, arg(arguments, 1), map, &context.zone)
 }
 
 fn at(seconds: i64, nanos: i64) -> Result<Value> {
@@ -147,8 +148,8 @@ fn from_millis(_: &Context<'_>, arguments: &[Value]) -> Result<Value> {
 fn duration(_: &Context<'_>, arguments: &[Value]) -> Result<Value> {
     match arg(arguments, 0) {
         it @ Value::Duration(_) => Ok(it.clone()),
-        Value::Str(it) => Ok(Value::Duration(temporal::duration_from_text(it)?)),
-        Value::Map(it) => Ok(Value::Duration(temporal::duration_from_map(it)?)),
+        Value::Str(it) => Ok(Value::Duration(moments::duration_from_text(it)?)),
+        Value::Map(it) => Ok(Value::Duration(moments::duration_from_map(it)?)),
         other => Err(wrong("duration", "a String, a Map or a Duration", other)),
     }
 }

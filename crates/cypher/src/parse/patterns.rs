@@ -3,8 +3,8 @@
 use super::Parser;
 use super::token::Tok;
 use crate::ast::{Expr, ExprKind, NodePattern, PathKind, PatternPart, RelPattern};
+use crate::element::Direction;
 use crate::error::Result;
-use crate::graph::Direction;
 
 /// How many nodes one path pattern may have.
 const STEPS_MAX: usize = 100;

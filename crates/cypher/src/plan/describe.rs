@@ -1,7 +1,7 @@
 //! Plans as people read them: `EXPLAIN` and `PROFILE`.
 
 use super::{Expand, Op, OpKind, Slot, Types, X};
-use crate::graph::Direction;
+use crate::element::Direction;
 use std::collections::HashMap;
 
 /// One step of a plan, for a reader.

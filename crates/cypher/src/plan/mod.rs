@@ -9,8 +9,8 @@ pub use describe::Step;
 pub(crate) use describe::describe;
 
 use crate::ast::{Arith, Compare, Junction, Quantifier, TextTest};
+use crate::element::{Direction, Token};
 use crate::functions::{Aggregate, Function};
-use crate::graph::{Direction, Token};
 use crate::value::Value;
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! Patterns whose relationship is known already.
 
 use super::expand::{is_used, other_end};
-use super::{Context, Flow, Next, Row};
+use super::{Flow, Next, Row};
+use crate::context::Context;
+use crate::element::{Direction, NodeId, Rel};
 use crate::error::{Error, Result};
-use crate::graph::{Direction, NodeId, Rel};
 use crate::plan::{Endpoints, Op};
 use crate::value::Value;
 

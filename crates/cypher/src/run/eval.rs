@@ -1,11 +1,12 @@
 //! Expressions over a row.
 
-use super::{Context, Flow, Row};
+use super::{Flow, Row};
 use crate::ast::{Arith, Compare, Junction, Quantifier};
+use crate::context::Context;
+use crate::element::Token;
 use crate::error::{Class, Error, Result};
-use crate::graph::Token;
+use crate::moments;
 use crate::plan::{Case, Key, ListComprehension, MapEntry, Op, Reduce, X};
-use crate::temporal;
 use crate::value::{Comparison, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -121,8 +122,8 @@ impl Context<'_> {
             | Value::DateTime(_)
             | Value::Duration(_) => {
                 let name = camel(key);
-                temporal::component(of, key)
-                    .or_else(|| temporal::component(of, &name))
+                moments::component(of, key)
+                    .or_else(|| moments::component(of, &name))
                     .ok_or_else(|| {
                         let message = format!("{} has no field `{key}`", of.type_name());
                         Error::type_error(message)
@@ -671,9 +672,9 @@ fn temporal_operation(sign: Arith, left: &Value, right: &Value) -> Result<Option
     };
     match (sign, left, right) {
         (Arith::Add, it, Value::Duration(by)) | (Arith::Add, Value::Duration(by), it) => {
-            temporal::add(it, *by)
+            moments::add(it, *by)
         }
-        (Arith::Subtract, it, Value::Duration(by)) => temporal::add(it, by.negated()?),
+        (Arith::Subtract, it, Value::Duration(by)) => moments::add(it, by.negated()?),
         (Arith::Multiply, Value::Duration(it), by) | (Arith::Multiply, by, Value::Duration(it)) => {
             factor(by)
                 .map(|by| it.scaled(by).map(Value::Duration))

@@ -1,8 +1,9 @@
 //! Following relationships, one or many.
 
-use super::{Context, Flow, Next, Row};
+use super::{Flow, Next, Row};
+use crate::context::Context;
+use crate::element::{NodeId, Rel};
 use crate::error::Result;
-use crate::graph::{NodeId, Rel};
 use crate::plan::{Expand, Far, Op, Slot};
 use crate::value::Value;
 

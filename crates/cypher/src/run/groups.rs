@@ -1,9 +1,10 @@
 //! Operators that must see all rows: grouping, sorting, and which rows are new.
 
-use super::{Context, Flow, Held, Next, Row};
+use super::{Flow, Next, Row};
+use crate::context::{Context, Held};
+use crate::element::NodeId;
 use crate::error::Result;
 use crate::functions::State;
-use crate::graph::NodeId;
 use crate::plan::{Aggregation, Op, Slot, Sort, X};
 use crate::value::{Fast, Key, Value};
 use std::cmp::Ordering;

@@ -1,9 +1,10 @@
 //! Shortest paths between two nodes, searched from both ends.
 
 use super::expand::other_end;
-use super::{Context, Flow, Next, Row};
+use super::{Flow, Next, Row};
+use crate::context::Context;
+use crate::element::{Direction, NodeId, Rel};
 use crate::error::Result;
-use crate::graph::{Direction, NodeId, Rel};
 use crate::plan::{Far, Op, Shortest};
 use crate::value::{Fast, Path, Value};
 use std::collections::HashMap;

@@ -1,7 +1,8 @@
 //! Tests of texts: their parts, and patterns.
 
-use super::{Context, Row};
+use super::Row;
 use crate::ast::TextTest;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::plan::X;
 use crate::value::Value;

@@ -3,21 +3,14 @@
 //! Years reach from -999,999,999 to 999,999,999, so the calendar is our own ([`civil`]); named time zones
 //! are those of `jiff` ([`zone`]). Nothing here reads a clock: the moment comes with the query.
 
-mod access;
-mod arithmetic;
-mod between;
-mod build;
 mod civil;
-mod parse;
+mod duration;
+pub(crate) mod parse;
 mod print;
 mod zone;
 
-pub(crate) use access::component;
-pub(crate) use arithmetic::add;
-pub(crate) use between::{Unit, between};
-pub(crate) use build::{
-    Kind, duration_from_map, duration_from_text, from_map, from_text, select, truncate,
-};
+pub(crate) use duration::Fraction;
+pub(crate) use print::Offset;
 pub use zone::Zone;
 
 use crate::error::{Error, Result};

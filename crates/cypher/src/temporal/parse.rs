@@ -1,7 +1,6 @@
 //! Texts of ISO 8601, in their long and short forms.
 
-use super::build::Fraction;
-use super::{Date, DateTime, Duration, LocalDateTime, LocalTime, NANOS, Time, Zone};
+use super::{Date, DateTime, Duration, Fraction, LocalDateTime, LocalTime, NANOS, Time, Zone};
 use crate::error::Result;
 
 /// Reads a text from the left.
@@ -45,7 +44,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-pub(super) fn date(text: &str) -> Option<Result<Date>> {
+pub(crate) fn date(text: &str) -> Option<Result<Date>> {
     let mut it = Reader(text);
     let sign = match text.chars().next()? {
         '-' => -1,
@@ -102,7 +101,7 @@ pub(super) fn date(text: &str) -> Option<Result<Date>> {
     it.is_done().then_some(date)
 }
 
-pub(super) fn local_time(text: &str) -> Option<LocalTime> {
+pub(crate) fn local_time(text: &str) -> Option<LocalTime> {
     let mut it = Reader(text);
     let time = time_of(&mut it)?;
     it.is_done().then_some(time)
@@ -136,7 +135,7 @@ fn fraction(digits: &str) -> Option<i64> {
 }
 
 /// `Z`, `+01`, `+0100`, `+01:00`, `+01:00:00`.
-pub(super) fn offset(text: &str) -> Option<i32> {
+pub(crate) fn offset(text: &str) -> Option<i32> {
     let mut it = Reader(text);
     let offset = offset_of(&mut it)?;
     it.is_done().then_some(offset)
@@ -170,14 +169,14 @@ fn offset_of(it: &mut Reader<'_>) -> Option<i32> {
     valid.then(|| sign * i32::try_from(size).unwrap_or(0))
 }
 
-pub(super) fn time(text: &str) -> Option<Time> {
+pub(crate) fn time(text: &str) -> Option<Time> {
     let mut it = Reader(text);
     let local = time_of(&mut it)?;
     let offset = if it.is_done() { 0 } else { offset_of(&mut it)? };
     it.is_done().then_some(Time { local, offset })
 }
 
-pub(super) fn local_date_time(text: &str) -> Option<Result<LocalDateTime>> {
+pub(crate) fn local_date_time(text: &str) -> Option<Result<LocalDateTime>> {
     let (day, hours) = match text.split_once('T') {
         Some((day, hours)) => (day, local_time(hours)?),
         None => (text, LocalTime { nanos: 0 }),
@@ -185,7 +184,7 @@ pub(super) fn local_date_time(text: &str) -> Option<Result<LocalDateTime>> {
     Some(date(day)?.map(|date| LocalDateTime { date, time: hours }))
 }
 
-pub(super) fn date_time(text: &str) -> Option<Result<DateTime>> {
+pub(crate) fn date_time(text: &str) -> Option<Result<DateTime>> {
     let (day, hours) = text.split_once('T').unwrap_or((text, "00"));
     let date = match date(day)? {
         Ok(it) => it,
@@ -218,7 +217,7 @@ pub(super) fn date_time(text: &str) -> Option<Result<DateTime>> {
 }
 
 /// `P1Y2M3W4DT5H6M7.8S` with signs and fractions, or `P2012-02-02T14:37:21.545`.
-pub(super) fn duration(text: &str) -> Option<Result<Duration>> {
+pub(crate) fn duration(text: &str) -> Option<Result<Duration>> {
     let (negative, text) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),

@@ -4,7 +4,7 @@ use super::{DAY_NANOS, Date, DateTime, Duration, LocalDateTime, LocalTime, NANOS
 use std::fmt;
 
 /// An offset from UTC in seconds.
-pub(super) struct Offset(pub(super) i32);
+pub(crate) struct Offset(pub(crate) i32);
 
 impl fmt::Display for Offset {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

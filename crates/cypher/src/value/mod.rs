@@ -5,17 +5,15 @@
 
 mod compare;
 mod fast;
-mod json;
 mod print;
 
 pub use compare::{Comparison, Key};
 pub(crate) use fast::Fast;
+pub(crate) use print::float as float_text;
 
+use crate::element::{NodeId, Rel};
 use crate::error::{Error, Result};
-use crate::graph::{NodeId, Rel};
-use crate::temporal::{
-    Date, DateTime, Duration, Kind, LocalDateTime, LocalTime, Moment, Time, Zone,
-};
+use crate::temporal::{Date, DateTime, Duration, LocalDateTime, LocalTime, Moment, Time, Zone};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -166,7 +164,8 @@ impl Value {
     /// A moment, as a day and a time in UTC.
     #[must_use]
     pub fn moment(moment: Moment) -> Self {
-        Kind::DateTime.of_moment(moment, Zone::UTC)
+        let utc = DateTime::at(moment.seconds, i64::from(moment.nanos), Zone::UTC);
+        Self::DateTime(Arc::new(utc))
     }
 
     /// A list of any size and depth within the default limits.

@@ -1,7 +1,7 @@
 //! `kg_agent_spawn`
 
 use super::words::{KgReply, Required};
-use crate::{Board, Call, Effect, Example, TOOLS, Tool, Toolset};
+use crate::{Call, Effect, Example, OtherTools, Tool, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::Caller;
 use kenning_engine::agents::{AgentKind, Artifact, Priority, Spawn, Toolbox};
@@ -204,7 +204,7 @@ fn whole(field: &str, number: Option<f64>) -> Result<Option<u64>> {
 }
 
 /// What an agent may call: tools of the table that only read, as the caller may.
-struct Readers<'a>(&'a Board);
+struct Readers<'a>(&'a dyn OtherTools);
 
 /// What helps agents of every type.
 const COMMON: [&str; 6] = [
@@ -226,7 +226,7 @@ impl Toolbox for Readers<'_> {
             AgentKind::Architect => &["kg_communities", "kg_rank"],
             _ => &[],
         };
-        let tools = TOOLS.iter().filter(|it| {
+        let tools = self.0.all().iter().filter(|it| {
             let is_wanted = COMMON.contains(&it.name()) || own.contains(&it.name());
             is_wanted && it.effect() == Effect::Read && self.0.reaches(**it)
         });
@@ -299,7 +299,7 @@ impl Tool for KgAgentSpawn {
         let done = ctx
             .engine
             .agent_tasks()
-            .spawn(ctx.caller, &spawn, &Readers(ctx.board))?;
+            .spawn(ctx.caller, &spawn, &Readers(ctx.others))?;
         let metadata: Map<String, Value> = [("status".to_owned(), "completed".into())]
             .into_iter()
             .collect();

@@ -1,7 +1,7 @@
 //! `kg_health`
 
 use super::words::KgReply;
-use crate::{Call, Effect, Example, TOOLS, Tool, Toolset};
+use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,8 @@ impl Tool for KgHealth {
 
     fn call(ctx: &Call<'_>, _: Input) -> Result<KgReply<Health>> {
         let health = ctx.engine.kg().graph_health(ctx.caller)?;
-        let tools = TOOLS.iter().filter(|it| it.toolset() == Toolset::Kg);
+        let tools = ctx.others.all().iter();
+        let tools = tools.filter(|it| it.toolset() == Toolset::Kg);
         Ok(KgReply::new(Health {
             database: health.has_graph,
             cache: health.cache.entries > 0,

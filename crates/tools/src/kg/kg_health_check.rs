@@ -256,7 +256,7 @@ impl Tool for KgHealthCheck {
         let (mut components, mut component_details) = (Map::new(), Map::new());
         let mut worst = State::Healthy;
         for component in &checked {
-            let runs = ctx.board.metrics().calls(&RUNS);
+            let runs = ctx.others.metrics().calls(&RUNS);
             let (state, why) = match component {
                 Component::Workflows => workflows(&ctx.engine.workflows().service(ctx.caller)?),
                 other => examine(*other, &graph, &log, &memory, (runs, agents)),

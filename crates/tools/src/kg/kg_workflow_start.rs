@@ -1,7 +1,7 @@
 //! `kg_workflow_start`
 
 use super::words::{KgReply, Required};
-use crate::{Call, Effect, Example, Tool, Toolset, flows};
+use crate::{Call, Effect, Example, Reply, Tool, Toolset, envelope, workflow_calls};
 use kenning_core::{Error, Result};
 use kenning_engine::runs::{Run, Status};
 use kenning_engine::timestamp;
@@ -9,6 +9,7 @@ use kenning_engine::workflow_steps::WorkflowKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::time::Duration;
 
 /// The tool.
 pub struct KgWorkflowStart;
@@ -89,6 +90,12 @@ fn shown(artifact: Value) -> String {
     }
 }
 
+/// What `kg_workflow_start` answers of a run, as it is now.
+pub fn workflow_reply(run: Run) -> Reply {
+    let answer = envelope::to_value(&KgReply::new(Started::from(run)));
+    envelope::wrap(Toolset::Kg, answer, Duration::ZERO)
+}
+
 impl Tool for KgWorkflowStart {
     const NAME: &'static str = "kg_workflow_start";
     const TITLE: &'static str = "Start a workflow";
@@ -123,10 +130,10 @@ impl Tool for KgWorkflowStart {
                 "Invalid workflow type: {word}. Valid types: {words}"
             ))
         })?;
-        flows::check_not_in_action()?;
+        workflow_calls::check_not_in_action()?;
         let input = input.input.unwrap_or_default();
-        let run = flows::start_workflow(ctx.board, ctx.caller, kind, input)?;
-        let run = flows::advance_in_call(ctx.board, ctx.caller, run)?;
+        let run = workflow_calls::start_workflow(ctx.engine, ctx.caller, kind, input)?;
+        let run = workflow_calls::advance_in_call(ctx.engine, ctx.others, ctx.caller, run)?;
         let is_serving = ctx.engine.runs().is_serving();
         if run.status == Status::Running && !is_serving {
             ctx.remark(format!(

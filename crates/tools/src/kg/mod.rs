@@ -47,6 +47,5 @@ pub use kg_vector_search::KgVectorSearch;
 pub use kg_vector_upsert::KgVectorUpsert;
 pub use kg_workflow_list::KgWorkflowList;
 pub use kg_workflow_start::KgWorkflowStart;
-pub(crate) use kg_workflow_start::Started;
+pub use kg_workflow_start::workflow_reply;
 pub use kg_workflow_status::KgWorkflowStatus;
-pub(crate) use words::KgReply;

@@ -137,7 +137,7 @@ fn with_near_names(ctx: &Call<'_>, target: &ItemTarget, mut error: Error) -> Err
         .item_ids(ctx.caller, target.item_type, project);
     let mut known = ids.unwrap_or_default();
     match target.item_type {
-        ItemType::Tool => known.extend(ctx.board.tool_names(ctx.caller)),
+        ItemType::Tool => known.extend(ctx.others.tool_names(ctx.caller)),
         ItemType::Directive => {
             known.extend(
                 engine
@@ -264,18 +264,18 @@ impl Doing<'_> {
         let (ctx, id) = (self.ctx, self.target.id.as_str());
         let given = self.given(&["dry_run"]);
         let inputs = Value::Object(given.clone());
-        if let Some(tool) = ctx.board.reachable(id) {
+        if let Some(tool) = ctx.others.reachable(id) {
             self.require_run_may(id)?;
             if self.target.dry_run {
                 let fields = json!({ "message": "Tool is ready to execute", "source": "server" });
                 return Ok(self.answer("executed", "run", fields));
             }
-            let reply = ctx.board.call_reachable(tool, inputs, ctx.caller);
+            let reply = ctx.others.call_reachable(tool, inputs, ctx.caller);
             return self.replied(reply, tool.toolset().as_str());
         }
-        let installed = ctx.board.find_installed(id, ctx.caller)?;
+        let installed = ctx.others.find_installed(id, ctx.caller)?;
         let reached = installed.as_ref().and_then(FoundTool::function);
-        if let Some(function) = reached.filter(|it| ctx.board.reaches_installed(it)) {
+        if let Some(function) = reached.filter(|it| ctx.others.reaches_installed(it)) {
             let name = function.name.clone();
             self.require_run_may(&name)?;
             if self.target.dry_run {
@@ -289,7 +289,7 @@ impl Doing<'_> {
             return self.ran_wasm(run);
         }
         let run_id = self.run_id.as_deref();
-        let reaches = |it: &ToolFunction| ctx.board.reaches_installed(it);
+        let reaches = |it: &ToolFunction| ctx.others.reaches_installed(it);
         let run =
             ctx.engine
                 .kiwi()

@@ -107,7 +107,7 @@ impl Tool for Help {
             names.join(", ")
         );
         if found.is_none() && !asked.is_empty() {
-            let tools = ctx.board.tool_names(ctx.caller);
+            let tools = ctx.others.tool_names(ctx.caller);
             let known = names.iter().map(|it| (*it).to_owned()).chain(tools);
             let near = near::sentence(&near::names(&asked, known));
             help = format!("There is no topic `{asked}`.{near}\n\n{help}");
@@ -131,14 +131,14 @@ fn tool_help(ctx: &Call<'_>, name: &str) -> Option<(String, String, Value)> {
         return None;
     }
     let lower = name.to_lowercase();
-    if let Some(tool) = ctx.board.reachable(&lower) {
+    if let Some(tool) = ctx.others.reachable(&lower) {
         let mut text = page(tool.name(), &tool.description(), &tool.input_schema());
         for example in tool.examples().iter().take(1) {
             text += &format!("\n\n{}:\n\n```json\n{}\n```", example.title, example.input);
         }
         return Some((tool.name().to_owned(), text, tool.input_schema()));
     }
-    let installed = ctx.board.installed(ctx.caller);
+    let installed = ctx.others.installed(ctx.caller);
     if let Some(tool) = installed.into_iter().find(|it| it.name == name) {
         let text = page(&tool.name, &tool.description, &tool.input_schema);
         return Some((tool.name, text, tool.input_schema));

@@ -1,7 +1,7 @@
 //! `search`
 
 use super::words::item_type;
-use crate::{Call, Effect, Example, TOOLS, Tool, Toolset};
+use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Bounded, Result};
 use kenning_engine::Page;
 use kenning_engine::kiwi::{
@@ -194,7 +194,7 @@ impl Tool for Search {
         if !matches!(input.source, Source::Registry) {
             let mut more = Vec::new();
             // With all tools listed, they are not searched among items.
-            let is_lean = ctx.board.is_lean();
+            let is_lean = ctx.others.is_lean();
             if any || (is_lean && item_type == Some(ItemType::Tool)) {
                 more.extend(server_tools(ctx, &input.query));
             }
@@ -256,7 +256,7 @@ fn with_installed_parameters(ctx: &Call<'_>, items: &mut [FoundItem]) {
     if !items.iter().any(is_bare) {
         return;
     }
-    let installed = ctx.board.installed(ctx.caller);
+    let installed = ctx.others.installed(ctx.caller);
     for item in items.iter_mut().filter(|it| is_bare(it)) {
         let found = installed.iter().find(|it| it.name == item.id);
         item.parameters = found.map(|it| it.input_schema.clone());
@@ -265,9 +265,11 @@ fn with_installed_parameters(ctx: &Call<'_>, items: &mut [FoundItem]) {
 
 /// Tools of this server that answer the query; `execute` runs them by their names.
 fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
+    // The same in every server of a process.
     static TEXTS: OnceLock<Catalogue> = OnceLock::new();
+    let all = ctx.others.all();
     let catalogue = TEXTS.get_or_init(|| {
-        let texts: Vec<(String, String)> = TOOLS
+        let texts: Vec<(String, String)> = all
             .iter()
             .map(|tool| {
                 (
@@ -282,15 +284,15 @@ fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
                 .map(|entry| (entry.0.as_str(), entry.1.as_str())),
         )
     });
-    let found = catalogue.search(query, TOOLS.len()).into_iter();
+    let found = catalogue.search(query, all.len()).into_iter();
     let words = AskedWords::of(query);
     let exact = |name: &str| name == query.trim();
     let rows = found.filter_map(|(place, relevance)| {
-        let tool = *TOOLS.get(place)?;
+        let tool = *all.get(place)?;
         let relevance = if exact(tool.name()) { 1.0 } else { relevance };
         // The caller has these four already, and `execute` does not run them.
         let is_own = tool.toolset() == Toolset::Kiwi;
-        if !Catalogue::is_answer(relevance) || is_own || !ctx.board.reaches(tool) {
+        if !Catalogue::is_answer(relevance) || is_own || !ctx.others.reaches(tool) {
             return None;
         }
         let relevance = match exact(tool.name()) {

@@ -1,7 +1,7 @@
 //! `code_query`
 
+use super::Refusal;
 use super::api::{self, Api, Place, Route, Verb};
-use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::query::{Form, Question};

@@ -3,8 +3,8 @@
 //! Who this node is among others, how it stands with each, and by which rules it speaks with them. Where the
 //! federation is off, it says so.
 
+use super::Refusal;
 use super::api::{self, Api, Nothing, Place, Route, Verb};
-use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::Result;
 use kenning_engine::koi::FederationPeer;

@@ -1,10 +1,10 @@
 //! `GET /github/files`: the files of repositories that are documents. No tool of the contract; the HTTP API
 //! has it.
 
+use super::Refusal;
 use super::api::{self, Place, Route, Verb};
 use super::limit::bounded;
 use super::moments::zoned as moment;
-use super::refusal::Refusal;
 use crate::Tool;
 use kenning_engine::koi::RepositoryFile;
 use kenning_engine::{Caller, Engine};

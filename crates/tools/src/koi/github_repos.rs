@@ -1,10 +1,10 @@
 //! `POST /github/repos` and `POST /github/repos/remove`: which repositories are scanned. No tools of the
 //! contract; the HTTP API and the command line have them.
 
+use super::Refusal;
 use super::api::{self, Place, Route, Verb};
-use super::far;
-use super::refusal::Refusal;
 use crate::Tool;
+use crate::koi_api::far;
 use kenning_core::{Error, Result as Done};
 use kenning_engine::koi::NewRepository;
 use kenning_engine::{Caller, Engine};

@@ -1,8 +1,8 @@
 //! `github_scan`
 
+use super::Refusal;
 use super::api::{self, Api, Place, Route, Verb};
 use super::moments::zoned as moment;
-use super::refusal::Refusal;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Error, Result};
 use kenning_engine::koi::{RepositoryStatus, RepositoryView, ScanResult};

@@ -1,9 +1,6 @@
 //! The tools of the KOI contract.
 
-pub mod api;
 pub mod code_query;
-pub(crate) mod conform;
-pub(crate) mod far;
 pub mod federation_status;
 pub mod get_entity_documents;
 pub mod get_entity_neighborhood;
@@ -18,13 +15,13 @@ pub mod moments;
 pub mod monitor_url;
 pub mod preview_url;
 pub mod process_url;
-pub mod refusal;
 pub mod resolve_entity;
 mod vault;
 pub mod vault_list_notes;
 pub mod vault_read_note;
 pub mod vault_write_note;
 
+pub use crate::koi_api::{self as api, Refusal};
 pub use code_query::CodeQuery;
 pub use federation_status::FederationStatus;
 pub use get_entity_documents::GetEntityDocuments;
@@ -36,7 +33,6 @@ pub use koi_search::KoiSearch;
 pub use monitor_url::MonitorUrl;
 pub use preview_url::PreviewUrl;
 pub use process_url::ProcessUrl;
-pub use refusal::Refusal;
 pub use resolve_entity::ResolveEntity;
 pub use vault_list_notes::VaultListNotes;
 pub use vault_read_note::VaultReadNote;

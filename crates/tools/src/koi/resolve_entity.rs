@@ -73,9 +73,9 @@ impl From<Input> for Request {
 }
 
 /// Which entities a label may mean.
-pub(super) const RESOLVE: Route = Route {
+const RESOLVE: Route = Route {
     verb: Verb::Post,
-    path: "/entity/resolve",
+    path: api::RESOLVE_PATH,
     summary: "Which entities a label may mean",
     tool: ResolveEntity::NAME,
     fixed: &[],

@@ -3,7 +3,6 @@
 use super::super::load::scope;
 use super::super::words::{Answer, with_details};
 use super::{Doing, LISTED_MAX, short};
-use crate::TOOLS;
 use kenning_core::{Error, Result};
 use kenning_engine::kiwi::{
     ItemType, NewItem, SignAs, SignCandidate, SignItem, SignState, SignedItem,
@@ -11,12 +10,17 @@ use kenning_engine::kiwi::{
 use serde_json::{Value, json};
 
 impl Doing<'_> {
+    fn is_server_tool(&self, name: &str) -> bool {
+        let mut tools = self.ctx.others.all().iter();
+        tools.any(|tool| tool.name() == name)
+    }
+
     pub(super) fn sign(self, sign_as: SignAs) -> Result<Answer> {
         let id = &self.target.id;
         if id.contains(['*', '?']) {
             return self.sign_many(sign_as);
         }
-        let is_taken = TOOLS.iter().any(|it| it.name() == id);
+        let is_taken = self.is_server_tool(id);
         if self.target.item_type == ItemType::Tool && is_taken {
             return Err(
                 Error::conflict(format!("a tool of this server is called `{id}` already"))
@@ -113,7 +117,7 @@ impl Doing<'_> {
             failed.push(json!({ "id": it.id, "path": it.path, "error": it.issues.join("; ") }));
         }
         for it in &to_sign {
-            let is_taken = TOOLS.iter().any(|tool| tool.name() == it.id);
+            let is_taken = self.is_server_tool(&it.id);
             if self.target.item_type == ItemType::Tool && is_taken {
                 let error = "a tool of this server has this name already";
                 failed.push(json!({ "id": it.id, "path": it.path, "error": error }));

@@ -1,8 +1,8 @@
 //! Values from and to JSON, for parameters and answers.
 
-use super::{Limits, Value, print};
 use crate::error::Result;
 use crate::graph::Graph;
+use crate::value::{Limits, Value, float_text};
 use serde_json::{Map as Object, Number, Value as Json, json};
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Value {
             Self::Bool(it) => json!(it),
             Self::Int(it) => json!(it),
             Self::Float(it) => {
-                Number::from_f64(*it).map_or_else(|| Json::String(print::float(*it)), Json::Number)
+                Number::from_f64(*it).map_or_else(|| Json::String(float_text(*it)), Json::Number)
             }
             Self::Str(it) => json!(&**it),
             Self::List(it) => {

@@ -1,11 +1,10 @@
 //! Forwards tools of the KOI contract to another server, if the operator configured one.
 //!
 //! This is the only place where a call leaves this server. What is sent follows from the tool's own
-//! request and route (`api`). The answer is passed on, including unknown fields; `conform` corrects
+//! request and route (`koi_api`). The answer is passed on, including unknown fields; `conform` corrects
 //! what clients would refuse.
 
-use super::api::{Place, Route, Verb};
-use super::resolve_entity;
+use super::{Place, RESOLVE_PATH, Route, Verb};
 use kenning_core::{Code, Error, Result};
 use kenning_engine::koi::{FarAnswer, FarServer};
 use kenning_text::percent;
@@ -151,12 +150,8 @@ fn uri_of(server: &FarServer, tool: &str, name: &str) -> Result<String> {
     if name.starts_with("orn:") {
         return Ok(name.to_owned());
     }
-    let found = send(
-        server,
-        tool,
-        &resolve_entity::RESOLVE,
-        json!({ "label": name }),
-    )?;
+    let asked = json!({ "label": name }).to_string();
+    let found = taken(tool, server.post(RESOLVE_PATH, asked.into_bytes())?)?;
     let unresolved = || {
         let message = format!("Could not resolve \"{name}\" to a known entity");
         let warning = found["warnings"][0].as_str();

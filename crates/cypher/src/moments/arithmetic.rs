@@ -1,44 +1,11 @@
-//! Adding durations to points in time and to one another, and scaling them.
+//! Adding durations to points in time.
 
-use super::build::Fraction;
-use super::{
+use crate::error::Result;
+use crate::temporal::{
     DAY_NANOS, DAY_SECONDS, DateTime, Duration, LocalDateTime, LocalTime, NANOS, Time, too_long,
 };
-use crate::error::Result;
 use crate::value::Value;
 use std::sync::Arc;
-
-impl Duration {
-    pub(crate) fn plus(self, other: Self) -> Result<Self> {
-        let add = |a: i64, b: i64| a.checked_add(b).ok_or_else(too_long);
-        Self::new(
-            add(self.months, other.months)?,
-            add(self.days, other.days)?,
-            add(self.seconds, other.seconds)?,
-            i64::from(self.nanos) + i64::from(other.nanos),
-        )
-    }
-
-    pub(crate) fn negated(self) -> Result<Self> {
-        let negate = |it: i64| it.checked_neg().ok_or_else(too_long);
-        Self::new(
-            negate(self.months)?,
-            negate(self.days)?,
-            negate(self.seconds)?,
-            -i64::from(self.nanos),
-        )
-    }
-
-    /// Each part scaled; what is left of months becomes days, and of days seconds.
-    pub(crate) fn scaled(self, factor: f64) -> Result<Self> {
-        let mut parts = Fraction::default();
-        let seconds = self.seconds as f64 + f64::from(self.nanos) / NANOS as f64;
-        parts.add("months", self.months as f64 * factor);
-        parts.add("days", self.days as f64 * factor);
-        parts.add("seconds", seconds * factor);
-        parts.duration()
-    }
-}
 
 /// A point in time and a duration; none if the value is no point in time.
 pub(crate) fn add(value: &Value, duration: Duration) -> Result<Option<Value>> {

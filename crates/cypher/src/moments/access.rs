@@ -1,7 +1,6 @@
 //! The parts of points in time and durations: `date.year`, `duration.minutesOfHour`.
 
-use super::print::Offset;
-use super::{Date, DateTime, Duration, LocalTime, NANOS};
+use crate::temporal::{Date, DateTime, Duration, LocalTime, NANOS, Offset};
 use crate::value::Value;
 
 /// A part by its name; none if the value is no point in time or has no such part.

@@ -4,7 +4,12 @@
 //! request. The HTTP server reads bodies and queries by the schema of that type, and a call that
 //! another KOI server answers is sent as the same request, written as JSON.
 
-use super::Refusal;
+pub(crate) mod conform;
+pub(crate) mod far;
+mod refusal;
+
+pub use refusal::Refusal;
+
 use crate::schema;
 use kenning_core::{Error, Result};
 use kenning_engine::{Caller, Engine};
@@ -12,6 +17,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+/// Where a name is resolved to a URI.
+pub(crate) const RESOLVE_PATH: &str = "/entity/resolve";
 
 /// The HTTP method of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +90,7 @@ pub struct Api<I> {
 }
 
 /// For tools whose answers need no additions.
-pub(super) fn as_it_is(_: &mut Map<String, Value>) {}
+pub(crate) fn as_it_is(_: &mut Map<String, Value>) {}
 
 /// A request without fields.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -111,7 +119,7 @@ pub fn via<R: DeserializeOwned, O: Serialize>(
 }
 
 /// A request as JSON, without nulls.
-pub(super) fn written(request: &impl Serialize) -> Result<Value> {
+pub(crate) fn written(request: &impl Serialize) -> Result<Value> {
     let mut written = serde_json::to_value(request)
         .map_err(|cause| Error::internal("a request is not JSON").because(cause))?;
     drop_nulls(&mut written);

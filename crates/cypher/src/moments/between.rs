@@ -1,8 +1,8 @@
 //! How long it is from one point in time to another.
 
 use super::arithmetic::add_date;
-use super::{Date, DateTime, Duration, LocalDateTime, LocalTime, NANOS, Zone};
 use crate::error::{Error, Result};
+use crate::temporal::{Date, DateTime, Duration, LocalDateTime, LocalTime, NANOS, Zone};
 use crate::value::Value;
 
 /// What the answer is counted in.
