@@ -73,7 +73,7 @@ const COMMANDS: &[Command] = &[
                 bench vectors [--sizes 10000,100000] [--dims N] [--peers no|flat,hnsw,usearch]\n      \
                 [--minutes N]\n\
                 bench postgres [--seconds N] [--rows N]\n\
-                bench wasm [--calls N] [--binary PATH]\n\
+                bench wasm [--calls N] [--binary PATH] [--warm]\n\
                 bench koi [--entities N] [--relationships N] [--notes N] [--calls N] [--at DIR] [--binary PATH]\n\
                 bench kiwi [--items N] [--calls N] [--binary PATH]\n\
                 bench hooks [--memories N] [--binary PATH]\n\

@@ -28,7 +28,7 @@ pub use install::{InstallOptions, Installation};
 pub use package::tool_manifest_wasm;
 pub use pulse::Pulse;
 pub use record::{ArgumentView, Granted, InstalledTool, ToolFunction};
-pub use run::{FileRun, FoundTool, ToolRun, ToolUsage};
+pub use run::{FileRun, FoundTool, ToolRun, ToolUsage, ToolsStamp};
 pub use trust::{TrustedKey, trusted};
 
 use callables::Callables;

@@ -63,6 +63,17 @@ impl FoundTool {
     }
 }
 
+/// Stands for the installed tools as they were at a moment: equal stamps mean that no tool has changed since.
+/// Those that differ may stand for the same tools.
+#[derive(Clone)]
+pub struct ToolsStamp(Arc<SpaceTools>);
+
+impl PartialEq for ToolsStamp {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 /// What a run used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ToolUsage {
@@ -106,6 +117,12 @@ impl Kami {
         let enabled = space_tools.callables.all();
         let enabled = enabled.filter(|it| it.record.is_enabled());
         Ok(enabled.map(|it| it.function.clone()).collect())
+    }
+
+    /// A stamp of the installed tools, to compare with a later one.
+    pub fn tools_stamp(&self, caller: &Caller) -> Result<ToolsStamp> {
+        caller.principal.require(Scope::Read)?;
+        self.tools_of(&caller.principal.space).map(ToolsStamp)
     }
 
     /// The function with this name, which may be written without dots.

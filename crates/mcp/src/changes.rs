@@ -4,6 +4,7 @@
 //! there is one, and by polling. One task serves all connections of a server, because connections come
 //! and go and a subscription to the store cannot be cancelled.
 
+use kenning_engine::kami::ToolsStamp;
 use kenning_engine::{Caller, Principal};
 use kenning_tools::Board;
 use std::sync::{Arc, OnceLock};
@@ -12,6 +13,10 @@ use tokio::sync::{Notify, watch};
 
 /// Installing is rare, and a check is cheap but not free.
 const EVERY_MIN: Duration = Duration::from_secs(1);
+
+/// So long appends gather before they are looked at: a busy server appends many times a second, and every run
+/// of a tool is an event.
+const GATHER: Duration = Duration::from_millis(200);
 
 /// How often a listener checks whether its client is still connected.
 const LOOK: Duration = Duration::from_secs(5);
@@ -79,30 +84,48 @@ impl Follower {
     }
 
     async fn run(self, sender: watch::Sender<u64>) {
-        let mut known = None;
+        let mut known = Known::default();
         while !sender.is_closed() {
-            let Some(now) = self.names().await else {
+            let before = known.names.clone();
+            let Some(now) = self.look(known).await else {
                 return;
             };
-            if known.as_ref().is_some_and(|it| *it != now) {
-                sender.send_modify(|it| *it += 1);
+            known = now;
+            if before.is_some() && before != known.names {
+                sender.send_modify(|n_changes| *n_changes += 1);
             }
-            known = Some(now);
             // Checks in both cases: a notification may be lost.
             let waited = tokio::time::timeout(self.every, self.woken.notified()).await;
-            drop(waited);
+            if waited.is_ok() {
+                tokio::time::sleep(GATHER).await;
+            }
         }
     }
 
-    async fn names(&self) -> Option<Vec<String>> {
-        let (board, principal) = (self.board.clone(), self.principal.clone());
-        let names = tokio::task::spawn_blocking(move || {
-            let tools = board.installed(&Caller::new(principal));
-            let names = tools
-                .into_iter()
-                .map(|tool| format!("{} {} {}", tool.name, tool.description, tool.input_schema));
-            names.collect()
+    /// The tools as they are now. As long as their stamp is the same, they are not even listed.
+    async fn look(&self, known: Known) -> Option<Known> {
+        let (board, caller) = (self.board.clone(), Caller::new(self.principal.clone()));
+        let looked = tokio::task::spawn_blocking(move || {
+            let stamp = board.engine().kami().tools_stamp(&caller).ok();
+            if stamp.is_some() && stamp == known.stamp {
+                return known;
+            }
+            let tools = board.installed(&caller).into_iter();
+            let names =
+                tools.map(|it| format!("{} {} {}", it.name, it.description, it.input_schema));
+            Known {
+                stamp,
+                names: Some(names.collect()),
+            }
         });
-        names.await.ok()
+        looked.await.ok()
     }
+}
+
+/// The tools when they were last looked at.
+#[derive(Default)]
+struct Known {
+    stamp: Option<ToolsStamp>,
+    /// What a client reads of each.
+    names: Option<Arc<[String]>>,
 }

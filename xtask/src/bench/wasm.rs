@@ -38,16 +38,26 @@ const NATIVE: [&str; 2] = ["kg_health", "now_read"];
 /// Calls of one kind before the other kind has its turn.
 const TURN: u32 = 100;
 
+/// Only warm calls, of a tool that is written by hand: this needs no compiler for WASM.
+const WARM: &str = "warm";
+
 const ECHO: &str = "dev.example.echo";
 const INPUT: &str = r#"{"message":"hello world"}"#;
 
 pub(super) fn run(options: &Options) -> Result<()> {
-    options.only(&["calls", "binary"])?;
+    options.only(&["calls", "binary", WARM])?;
     let n_calls: u32 = options.value("calls", 2_000)?;
     let programs = Programs::find(options)?;
-    let tools = Tools::build()?;
     let root = fixture::directory()?;
     let (few, many) = (root.path().join("few"), root.path().join("many"));
+    if options.has(WARM) {
+        programs.install(&few, &programs::small_echo(ECHO, root.path())?)?;
+        let mut table = Table::default();
+        warm_calls(&programs, &few, n_calls, &mut table)?;
+        table.print();
+        return Ok(());
+    }
+    let tools = Tools::build()?;
     programs.install(&few, &tools.package("echo", ECHO, root.path())?)?;
     let mut table = Table::default();
     first_calls(&programs, &few, &tools, root.path(), &mut table)?;

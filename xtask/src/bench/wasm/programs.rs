@@ -123,3 +123,20 @@ impl Tools {
         Ok(package)
     }
 }
+
+/// A directory with a tool of a few instructions that answers with its input.
+pub(in crate::bench) fn small_echo(id: &str, into: &Path) -> Result<PathBuf> {
+    let package = into.join(id);
+    std::fs::create_dir_all(&package)?;
+    let manifest = format!(
+        "[tool]\nid = \"{id}\"\nname = \"echo\"\nversion = \"1.0.0\"\nwasm = \"tool.wasm\"\n\
+         [mcp]\ndescription = \"Answers with its input\"\n\
+         [[mcp.arguments]]\nname = \"message\"\ntype = \"string\"\ndescription = \"Anything\"\n"
+    );
+    std::fs::write(package.join("tool.toml"), manifest)?;
+    std::fs::write(
+        package.join("tool.wasm"),
+        kenning_testing_wasm::probes::echo()?,
+    )?;
+    Ok(package)
+}

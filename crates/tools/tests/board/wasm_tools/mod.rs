@@ -169,6 +169,28 @@ fn a_tool_is_installed_called_and_removed() {
 }
 
 #[test]
+fn runs_do_not_change_the_stamp_of_the_tools_and_installing_does() {
+    let shop = Shop::new();
+    let owner = shop.fixture.owner();
+    let stamp = || shop.engine().kami().tools_stamp(&owner).unwrap();
+    let none = stamp();
+    assert!(none == stamp());
+    shop.install(&shop.package("echo", "1.0.0", &probes::echo().unwrap(), MODEST));
+    let one = stamp();
+    assert!(one != none);
+    for _ in 0..3 {
+        assert_eq!(shop.call(ECHO).as_deref(), Ok(SAID));
+    }
+    // Each run is an event by now.
+    shop.fixture.kernel().later().flush();
+    assert!(one == stamp());
+    let newer = shop.package("echo", "1.1.0", &probes::echo().unwrap(), MODEST);
+    shop.update(ECHO, &newer, &InstallOptions::default())
+        .unwrap();
+    assert!(one != stamp());
+}
+
+#[test]
 fn a_manifest_file_names_its_package_too() {
     let shop = Shop::new();
     let package = shop.package("echo", "1.0.0", &probes::flat_echo().unwrap(), MODEST);
