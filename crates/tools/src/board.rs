@@ -185,12 +185,13 @@ impl Board {
     pub fn reachable(&self, name: &str) -> Option<&'static dyn AnyTool> {
         let found = TOOLS.iter().copied().find(|tool| tool.name() == name);
         // A tool that runs others could run itself forever.
-        found.filter(|tool| self.reaches(*tool) && tool.toolset() != Toolset::Kiwi)
+        found.filter(|tool| self.reaches(*tool) && !runs_others(*tool))
     }
 
-    /// Whether only the tools that reach all others are listed.
+    /// Whether few tools are listed because the others are found and run through them.
     pub fn is_lean(&self) -> bool {
-        self.listed.iter().all(|it| it.toolset() == Toolset::Kiwi)
+        let listed = &self.listed;
+        self.selection.reaches_others() || listed.iter().all(|it| it.toolset() == Toolset::Kiwi)
     }
 
     /// The names of all tools that can be called through another one.
@@ -281,6 +282,11 @@ impl Board {
         caller.principal.require(tool.scope(arguments))?;
         caller.check()
     }
+}
+
+/// Whether a tool is one of those that find and run the others.
+pub(crate) fn runs_others(tool: &dyn AnyTool) -> bool {
+    tool.toolset() == Toolset::Kiwi || tool.name() == crate::default_set::READS
 }
 
 /// Whether a tool of the table has this name.

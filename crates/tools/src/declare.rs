@@ -6,7 +6,7 @@ use crate::pages::{self, Cursor, Window};
 use crate::toolset::{Effect, Toolset};
 use crate::{Board, input, koi, schema};
 use kenning_core::Result;
-use kenning_engine::{Caller, Engine, Scope};
+use kenning_engine::{Caller, Engine, Principal, Scope};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -38,6 +38,9 @@ pub trait Tool: Send + Sync + 'static {
     /// The tool's part of its contract's HTTP API, if it has one: then the operator may let another
     /// server answer it.
     const API: Option<Api<Self::Input>> = None;
+
+    /// The permissions that calls need, each of some call; none where the effect decides alone.
+    const SCOPES: &'static [Scope] = &[];
 
     /// The permission that a call with these arguments needs.
     fn scope(arguments: &Value) -> Scope {
@@ -190,6 +193,8 @@ pub trait AnyTool: Send + Sync {
     fn output_schema(&self) -> Option<Value>;
     /// The permission that a call with these arguments needs.
     fn scope(&self, arguments: &Value) -> Scope;
+    /// Whether a caller may make any call of it: to others it is not listed.
+    fn is_for(&self, principal: &Principal) -> bool;
     /// Its routes in the HTTP API of its contract.
     fn routes(&self) -> &'static [Route];
     /// Checks the arguments and runs the tool.
@@ -247,6 +252,14 @@ impl<T: Tool> AnyTool for Erased<T> {
         T::scope(arguments)
     }
 
+    fn is_for(&self, principal: &Principal) -> bool {
+        let may = |scope: &Scope| principal.scopes.contains(scope);
+        match T::SCOPES {
+            [] => may(&T::EFFECT.scope()),
+            scopes => scopes.iter().any(may),
+        }
+    }
+
     fn routes(&self) -> &'static [Route] {
         T::API.map_or(&[], |api| api.routes)
     }
@@ -276,7 +289,10 @@ impl<T: Tool> AnyTool for Erased<T> {
             }
         });
         let answered = answered.and_then(|mut answer| {
-            let is_pretty = matches!(T::TOOLSET, Toolset::Koi | Toolset::Kiwi | Toolset::Kami);
+            let is_pretty = !matches!(
+                T::TOOLSET,
+                Toolset::Kg | Toolset::KgExtra | Toolset::Omi | Toolset::OmiExtra
+            );
             let chars_max = ctx.caller.answer_chars_max;
             let (cursor, windows) = (ctx.cursor.as_ref(), ctx.windows.take());
             let cuts = pages::fit(&mut answer, cursor, &windows, is_pretty, chars_max)?;
@@ -289,7 +305,7 @@ impl<T: Tool> AnyTool for Erased<T> {
             }
             let next = pages::next_cursor(&cuts, &windows);
             if let Some(next) = next
-                && matches!(T::TOOLSET, Toolset::Koi | Toolset::Kiwi)
+                && matches!(T::TOOLSET, Toolset::Core | Toolset::Koi | Toolset::Kiwi)
                 && answer.is_object()
             {
                 answer[pages::NEXT_CURSOR] = next.into();

@@ -12,6 +12,7 @@
 
 mod board;
 mod declare;
+mod default_set;
 mod envelope;
 mod flows;
 mod input;
@@ -24,6 +25,7 @@ pub mod slots;
 mod table;
 mod toolset;
 
+pub mod core;
 pub mod kg;
 pub mod kg_extra;
 pub mod kiwi;
@@ -33,6 +35,7 @@ pub mod omi_extra;
 
 pub use board::{Board, hide_internal, installed_summary};
 pub use declare::{AnyTool, Call, Example, Text, Tool, summary};
+pub use default_set::{in_default_set, listed_description, listed_schema};
 pub use envelope::{Reply, malformed};
 pub use flows::{Flows, finish_workflow, workflow_reply};
 pub use metrics::Metrics;
