@@ -58,6 +58,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "bench",
         usage: "bench tokens\n\
+                bench choice\n\
                 bench build [--debug] [--release]\n\
                 bench resolve\n\
                 bench writes [--seconds N] [--callers 1,64] [--fsync-ms X] [--of rows|notes|memories]\n      \

@@ -102,7 +102,7 @@ fn shared() -> Vec<Arg> {
             .env(env_vars::SPACE),
         list(
             "toolsets",
-            "Show these toolsets only: koi, kiwi, kg, kg-extra, omi, omi-extra, kami, all, or lean: four tools that reach all others",
+            "Show these toolsets only: core, koi, kiwi, kg, kg-extra, omi, omi-extra, kami; or default: a dozen tools that reach all others; lean: only those that reach; contracts: what the contracts name; all",
         )
         .env(env_vars::TOOLSETS),
         list("tools", "Show these tools, in addition to --toolsets"),

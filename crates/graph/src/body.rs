@@ -36,6 +36,9 @@ pub(crate) struct Body {
     pub(crate) links: Vec<Link>,
     /// Links whose targets do not look like documents but may be.
     pub(crate) others: Vec<Link>,
+    /// Where the links and the others stand, in the same order.
+    pub(crate) link_places: Vec<Range<usize>>,
+    pub(crate) other_places: Vec<Range<usize>>,
     /// Links to places in the text itself; their targets are empty.
     pub(crate) within: Vec<Link>,
     pub(crate) has_more_links: bool,
@@ -72,17 +75,62 @@ impl Readable {
 /// What begins and ends a comment.
 const COMMENT: &str = "%%";
 
-/// Walks through `text[start..]`.
-pub(crate) fn walk(text: &str, start: usize) -> Body {
-    let content = &text[start..];
-    let tame = tamed(content);
-    let options = Options::ENABLE_WIKILINKS
+/// How texts are read.
+fn options() -> Options {
+    Options::ENABLE_WIKILINKS
         | Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_HEADING_ATTRIBUTES
-        | Options::ENABLE_MATH;
+        | Options::ENABLE_MATH
+}
+
+/// Where labels of links lead in `text[start..]`, and where that is said.
+pub(crate) fn definitions(text: &str, start: usize) -> Vec<(String, Range<usize>)> {
+    let tame = tamed(&text[start..]);
+    let parser = Parser::new_ext(&tame, options());
+    let all = parser.reference_definitions().iter();
+    all.map(|(_, it)| {
+        let span = it.span.start + start..it.span.end + start;
+        (it.dest.to_string(), span)
+    })
+    .collect()
+}
+
+/// The headings of `text[start..]`: their levels, their texts, and where they stand.
+pub(crate) fn headings(text: &str, start: usize) -> Vec<(u8, String, Range<usize>)> {
+    let tame = tamed(&text[start..]);
+    let mut found = Vec::new();
+    let mut open: Option<(u8, String, Range<usize>)> = None;
+    for (event, range) in Parser::new_ext(&tame, options()).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => {
+                let place = range.start + start..range.end + start;
+                open = Some((level as u8, String::new(), place));
+            }
+            Event::Text(it) | Event::Code(it) => {
+                if let Some((_, said, _)) = &mut open {
+                    said.push_str(&it);
+                }
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                found.extend(
+                    open.take()
+                        .map(|(level, said, place)| (level, words(&said, usize::MAX), place)),
+                );
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Walks through `text[start..]`.
+pub(crate) fn walk(text: &str, start: usize) -> Body {
+    let content = &text[start..];
+    let tame = tamed(content);
+    let options = options();
     let mut walk = Walk {
         text,
         lines: Lines::of(text),
@@ -365,15 +413,16 @@ impl Walk<'_> {
     }
 
     fn keep(&mut self, link: OpenLink) {
-        let list = if link.target.is_page {
-            &mut self.body.links
+        let (list, places) = if link.target.is_page {
+            (&mut self.body.links, &mut self.body.link_places)
         } else {
-            &mut self.body.others
+            (&mut self.body.others, &mut self.body.other_places)
         };
         if list.len() >= LINKS_MAX {
             self.body.has_more_links |= link.target.is_page;
             return;
         }
+        places.push(link.range.clone());
         let block = self.blocks.last().unwrap_or(&self.whole);
         list.push(Link {
             target: link.target.path,

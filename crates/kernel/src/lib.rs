@@ -19,6 +19,7 @@ pub mod edges;
 mod embedding;
 mod events;
 mod file_node;
+mod file_set;
 pub mod files;
 pub mod follow;
 mod index_files;
@@ -52,6 +53,7 @@ pub use copy::{Restored, check_backup, read_back};
 pub use embedding::{EmbeddingStatus, Reindexed};
 pub use events::{EventView, KeptCheckpoints, Proof};
 pub use file_node::{FileForm, FileNode, Forms, NOTE_BYTES_MAX, PlainFile, PlainForm, ReadFile};
+pub use file_set::FileEdit;
 pub use kenning_peers::{
     Done, Evidence, MESSAGE_BYTES_MAX as PEER_MESSAGE_BYTES_MAX, PageEntry, Peer,
     Policy as PeerPolicy,

@@ -12,8 +12,8 @@ pub use graph::{
     Backlink, Backlinks, BrokenLink, CacheStats, Card, Community, Connected, Doc, DocType,
     Document, DocumentContent, DocumentName, DocumentQuery, ExportFormat, FileError,
     FoundDocuments, Generate, Generated, GraphHealth, GraphStats, GraphWatch, Incoming, Library,
-    Orphan, Outgoing, PathStep, Status, Suggestion, SuggestionReason, TagCount, Tagged, VaultForm,
-    WatchOptions, note_names, passages_of, path_in_vault, snippet,
+    NoteMove, NoteRules, Orphan, Outgoing, PathStep, Status, Suggestion, SuggestionReason,
+    TagCount, Tagged, VaultForm, WatchOptions, note_names, passages_of, path_in_vault, snippet,
 };
 pub use vectors::{
     FoundVectors, Keywords, NAMESPACE_DEFAULT, NewVector, UpsertedVector, VECTOR_DIMENSIONS_MAX,

@@ -7,10 +7,12 @@
 
 mod describe;
 mod entities;
+mod everything;
 mod far;
 mod federation;
 mod inert;
 mod mail;
+mod note_edits;
 mod notes;
 mod repositories;
 mod web;
@@ -26,6 +28,7 @@ pub use entities::{
     StatedMerge, StatedRelation, StatementOutcome, SyncedRelationships, Veto, faults_of_statements,
     frontmatter_fault, merged, normalized_name, passages_of,
 };
+pub use everything::{FindQuery, Findable, FoundThing, FoundThings};
 pub use far::{FORWARDED, FarAnswer, FarServer};
 pub use federation::{
     Carried, Carrier, Connect, CrossReferenceView, DeadLetter, Destination, EdgeView,
@@ -34,6 +37,7 @@ pub use federation::{
     QueuedView,
 };
 pub use mail::{MailMessage, MailRead};
+pub use note_edits::{DeletedNote, ListedFolder, ListedVault, MovedNote, NoteEdit, NoteRevision};
 pub use repositories::{
     CodeLink, CodeQuestion, CodeSymbol, ForgottenRepository, NewRepository, Registered,
     RepositoryFile, RepositoryOptions, RepositoryStatus, RepositoryView, ScanProgress, ScanResult,

@@ -6,13 +6,16 @@ use kenning_entities::names::{composed, decomposed};
 use kenning_kernel::FileNode;
 use kenning_kernel::files::Writing;
 use kenning_kernel::{Caller, NOTE_BYTES_MAX, Scope, files};
+use kenning_kg::NoteRules;
 use kenning_vault::{Dir, Name};
 use std::time::Duration;
 
 impl Koi {
-    fn note(&self, dir: &Dir, path: &str) -> Result<FileNode> {
+    /// The note at a path. What is no note is refused: settings, templates, what the vault ignores.
+    pub(crate) fn note(&self, dir: &Dir, path: &str) -> Result<FileNode> {
         let name = Name::parse(path)?;
         let name = spelled_as_there(dir, name.as_str());
+        NoteRules::of(dir).check(dir, &name)?;
         Ok(self.kernel.vault().file(&name, NOTE_BYTES_MAX))
     }
 
@@ -48,13 +51,7 @@ impl Koi {
     pub fn write_note(&self, caller: &Caller, path: &str, content: String) -> Result<String> {
         caller.principal.require(Scope::Write)?;
         let dir = self.kernel.vault().open(&caller.principal.space)?;
-        if content.len() as u64 > NOTE_BYTES_MAX {
-            return Err(Error::too_large(format!(
-                "`content`: {} bytes are more than the {NOTE_BYTES_MAX} of a note",
-                content.len()
-            ))
-            .hint("split it into several notes"));
-        }
+        check_size(&content)?;
         let path = with_extension(path);
         let note = self.note(&dir, &path)?;
         let space = &caller.principal.space;
@@ -71,6 +68,8 @@ impl Koi {
     pub fn list_notes(&self, caller: &Caller, folder: &str) -> Result<Vec<String>> {
         caller.principal.require(Scope::Read)?;
         let dir = self.kernel.vault().open(&caller.principal.space)?;
+        let rules = NoteRules::of(&dir);
+        rules.check(&dir, folder)?;
         let entries =
             dir.list(&spelled_as_there(&dir, folder))
                 .map_err(|error| match error.code {
@@ -86,13 +85,25 @@ impl Koi {
     }
 }
 
+/// Refuses a text that is too long for a note.
+pub(crate) fn check_size(content: &str) -> Result<()> {
+    if content.len() as u64 <= NOTE_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::too_large(format!(
+        "`content`: {} bytes are more than the {NOTE_BYTES_MAX} of a note",
+        content.len()
+    ))
+    .hint("split it into several notes"))
+}
+
 /// At most this many entries of a vault are searched for a note, and this many notes proposed.
 const LOOKED_MAX: usize = 5_000;
 const PROPOSED_MAX: usize = 3;
 
 /// The name, or its other Unicode form if that exists: some file systems decompose letters with
 /// accents, and people type them composed.
-fn spelled_as_there(dir: &Dir, name: &str) -> String {
+pub(crate) fn spelled_as_there(dir: &Dir, name: &str) -> String {
     let is_there = |it: &str| dir.exists(it).unwrap_or(false);
     if name.is_ascii() || is_there(name) {
         return name.to_owned();
@@ -103,7 +114,7 @@ fn spelled_as_there(dir: &Dir, name: &str) -> String {
 }
 
 /// `People/New Person` becomes `People/New Person.md`; `notes.txt` stays.
-fn with_extension(path: &str) -> String {
+pub(crate) fn with_extension(path: &str) -> String {
     let last = path.rsplit('/').next().unwrap_or(path);
     let has_extension = last
         .rfind('.')
@@ -116,7 +127,7 @@ fn with_extension(path: &str) -> String {
 }
 
 /// Says what does not exist, and what was probably meant.
-fn missing(dir: &Dir, path: &str) -> Error {
+pub(crate) fn missing(dir: &Dir, path: &str) -> Error {
     let error = Error::not_found("note", path);
     let with_md = format!("{path}.md");
     if dir.exists(&with_md).unwrap_or(false) {
@@ -133,7 +144,7 @@ fn missing(dir: &Dir, path: &str) -> Error {
 
 /// Notes anywhere in the vault with this name, in any case: whoever knows a note's name need not know
 /// its folder.
-fn same_name(dir: &Dir, path: &str) -> Vec<String> {
+pub(crate) fn same_name(dir: &Dir, path: &str) -> Vec<String> {
     let stem = |it: &str| {
         let name = it.rsplit('/').next().unwrap_or(it).to_lowercase();
         let name = name

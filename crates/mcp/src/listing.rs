@@ -1,7 +1,7 @@
 //! Lists the tools in pages.
 
 use kenning_engine::kami::ToolFunction;
-use kenning_tools::{AnyTool, Effect, lean};
+use kenning_tools::{AnyTool, Effect, listed_description, listed_schema};
 use rmcp::ErrorData;
 use rmcp::model::{JsonObject, ListToolsResult, PaginatedRequestParams, Tool, ToolAnnotations};
 use serde_json::Value;
@@ -10,19 +10,24 @@ use std::sync::Arc;
 /// How many tools a page holds.
 pub(crate) const PAGE_SIZE: usize = 100;
 
-/// A tool as an MCP description.
-pub(crate) fn tool(tool: &dyn AnyTool) -> Tool {
+/// A tool as an MCP description. In the default set the entries are as short as they can be, and the form of the
+/// answers is left out: a client that wants it names a toolset.
+pub(crate) fn tool(tool: &dyn AnyTool, is_default_set: bool) -> Tool {
     let hints = tool.effect().annotations();
     let annotations = ToolAnnotations::with_title(tool.title())
         .read_only(hints.read_only)
         .destructive(hints.destructive)
         .idempotent(hints.idempotent)
         .open_world(hints.open_world);
-    let schema = object(lean(tool.input_schema()));
-    let listed = Tool::new(tool.name(), tool.description(), schema)
-        .with_title(tool.title())
-        .with_annotations(annotations);
-    match tool.output_schema() {
+    let schema = object(listed_schema(tool, is_default_set));
+    let listed = Tool::new(
+        tool.name(),
+        listed_description(tool, is_default_set),
+        schema,
+    )
+    .with_title(tool.title())
+    .with_annotations(annotations);
+    match tool.output_schema().filter(|_| !is_default_set) {
         Some(schema) => listed.with_raw_output_schema(Arc::new(object(schema))),
         None => listed,
     }

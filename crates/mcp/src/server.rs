@@ -6,7 +6,7 @@ use crate::{listing, skills, tasks};
 use kenning_engine::runs::Run;
 use kenning_engine::{Caller, Principal, Waited};
 use kenning_tools::slots::Load;
-use kenning_tools::{Board, Reply, Toolset, near};
+use kenning_tools::{Board, Effect, Reply, Toolset, near};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams,
     CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
@@ -72,7 +72,10 @@ impl Server {
     /// The principal is the default caller: on stdio always, over HTTP when no layer has put a
     /// [`Principal`] into the extensions of the request.
     pub fn new(board: Board, principal: Principal) -> Self {
-        let tools = board.listed().iter().map(|it| listing::tool(*it)).collect();
+        let is_default_set = board.selection().is_default_set();
+        let listed = board.listed().iter();
+        let tools = listed.map(|it| listing::tool(*it, is_default_set));
+        let tools = tools.collect();
         Self {
             board,
             principal,
@@ -249,8 +252,16 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let mut tools = self.tools.to_vec();
-        tools.extend(self.installed(self.principal(&context)).await);
+        let principal = self.principal(&context);
+        // A token is shown what it may call and nothing else.
+        let may_call = |it: &&Tool| {
+            let tool = self.board.find(&it.name);
+            tool.is_none_or(|it| it.is_for(&principal))
+        };
+        let mut tools: Vec<Tool> = self.tools.iter().filter(may_call).cloned().collect();
+        if principal.scopes.contains(&Effect::Run.scope()) {
+            tools.extend(self.installed(principal).await);
+        }
         listing::page(&tools, request, self.page_size)
     }
 

@@ -14,7 +14,7 @@ use common::{fixtures, meta, server};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use kenning_core::Space;
-use kenning_engine::Principal;
+use kenning_engine::{Principal, Scope};
 use kenning_mcp::Handler;
 use kenning_mcp::http::{Answer, BODY_BYTES_MAX, Options, service};
 use serde_json::{Value, json};
@@ -217,4 +217,41 @@ async fn a_closed_connection_cancels_its_call() {
     }
     times.sort();
     assert!(times[10] < Duration::from_millis(100), "{times:?}");
+}
+
+#[tokio::test]
+async fn a_token_is_shown_only_what_it_may_call() {
+    let listed = async |scopes: &[Scope]| -> Vec<String> {
+        let mut request = Request::post("http://any.host/mcp")
+            .header("host", "any.host")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .header("mcp-protocol-version", "2025-11-25")
+            .body(Full::new(Bytes::from(request("tools/list", &json!({})))))
+            .unwrap();
+        let principal = Principal {
+            scopes: scopes.to_vec(),
+            ..Principal::owner(Space::default())
+        };
+        request.extensions_mut().insert(principal);
+        let answer = service(server(&["all"]), Options::default())
+            .handle(request)
+            .await;
+        let tools = read(answer).await["result"]["tools"].clone();
+        let names = tools.as_array().unwrap().iter();
+        names
+            .map(|it| it["name"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let reads = listed(&[Scope::Read]).await;
+    for name in ["find", "memory_recall", "note_read", "github_scan"] {
+        assert!(reads.iter().any(|it| it == name), "{name}");
+    }
+    for name in ["memory_store", "note_write", "note_delete", "ingest_url"] {
+        assert!(!reads.iter().any(|it| it == name), "{name}");
+    }
+    let writes = listed(&[Scope::Read, Scope::Write]).await;
+    assert!(writes.iter().any(|it| it == "note_write"));
+    assert!(!writes.iter().any(|it| it == "note_delete"));
+    assert_eq!(listed(&[]).await, Vec::<String>::new());
 }

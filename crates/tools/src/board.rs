@@ -1,5 +1,6 @@
 //! The tool table of a server: the selected tools over one engine.
 
+use crate::default_set::runs_others;
 use crate::metrics::Metrics;
 use crate::slots::Slots;
 use crate::{
@@ -213,12 +214,17 @@ impl OtherTools for Board {
     fn reachable(&self, name: &str) -> Option<&'static dyn AnyTool> {
         let found = TOOLS.iter().copied().find(|tool| tool.name() == name);
         // A tool that runs others could run itself forever.
-        found.filter(|tool| self.reaches(*tool) && tool.toolset() != Toolset::Kiwi)
+        found.filter(|tool| self.reaches(*tool) && !runs_others(*tool))
     }
 
-    /// Whether only the tools that reach all others are listed.
+    /// Whether few tools are listed because the others are found and run through them.
     fn is_lean(&self) -> bool {
-        self.listed.iter().all(|it| it.toolset() == Toolset::Kiwi)
+        let listed = &self.listed;
+        self.selection.reaches_others() || listed.iter().all(|it| it.toolset() == Toolset::Kiwi)
+    }
+
+    fn is_listed(&self, name: &str) -> bool {
+        self.find(name).is_some()
     }
 
     /// The names of all tools that can be called through another one.

@@ -9,7 +9,7 @@ use crate::{input, schema};
 use kenning_core::Result;
 use kenning_engine::kami::{FoundTool, ToolFunction};
 use kenning_engine::workflow_steps::ToolRunner;
-use kenning_engine::{Caller, Engine, Scope};
+use kenning_engine::{Caller, Engine, Principal, Scope};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::DeserializeOwned;
 use serde::{Serialize, Serializer};
@@ -41,6 +41,9 @@ pub trait Tool: Send + Sync + 'static {
     /// The tool's part of its contract's HTTP API, if it has one: then the operator may let another
     /// server answer it.
     const API: Option<Api<Self::Input>> = None;
+
+    /// The permissions that calls need, each of some call; none where the effect decides alone.
+    const SCOPES: &'static [Scope] = &[];
 
     /// The permission that a call with these arguments needs.
     fn scope(arguments: &Value) -> Scope {
@@ -139,8 +142,11 @@ pub trait OtherTools: ToolRunner {
     /// Whether an installed tool can be called through another one.
     fn reaches_installed(&self, tool: &ToolFunction) -> bool;
 
-    /// Whether only the tools that reach all others are listed.
+    /// Whether few tools are listed because the others are found and run through them.
     fn is_lean(&self) -> bool;
+
+    /// Whether a tool is listed under a name.
+    fn is_listed(&self, name: &str) -> bool;
 
     /// Counts of calls, errors and times.
     fn metrics(&self) -> &Metrics;
@@ -234,6 +240,8 @@ pub trait AnyTool: Send + Sync {
     fn output_schema(&self) -> Option<Value>;
     /// The permission that a call with these arguments needs.
     fn scope(&self, arguments: &Value) -> Scope;
+    /// Whether a caller may make any call of it: to others it is not listed.
+    fn is_for(&self, principal: &Principal) -> bool;
     /// Its routes in the HTTP API of its contract.
     fn routes(&self) -> &'static [Route];
     /// Checks the arguments and runs the tool.
@@ -291,6 +299,14 @@ impl<T: Tool> AnyTool for Erased<T> {
         T::scope(arguments)
     }
 
+    fn is_for(&self, principal: &Principal) -> bool {
+        let may = |scope: &Scope| principal.scopes.contains(scope);
+        match T::SCOPES {
+            [] => may(&T::EFFECT.scope()),
+            scopes => scopes.iter().any(may),
+        }
+    }
+
     fn routes(&self) -> &'static [Route] {
         T::API.map_or(&[], |api| api.routes)
     }
@@ -320,7 +336,10 @@ impl<T: Tool> AnyTool for Erased<T> {
             }
         });
         let answered = answered.and_then(|mut answer| {
-            let is_pretty = matches!(T::TOOLSET, Toolset::Koi | Toolset::Kiwi | Toolset::Kami);
+            let is_pretty = !matches!(
+                T::TOOLSET,
+                Toolset::Kg | Toolset::KgExtra | Toolset::Omi | Toolset::OmiExtra
+            );
             let chars_max = ctx.caller.answer_chars_max;
             let (cursor, windows) = (ctx.cursor.as_ref(), ctx.windows.take());
             let cuts = pages::fit(&mut answer, cursor, &windows, is_pretty, chars_max)?;
@@ -333,7 +352,7 @@ impl<T: Tool> AnyTool for Erased<T> {
             }
             let next = pages::next_cursor(&cuts, &windows);
             if let Some(next) = next
-                && matches!(T::TOOLSET, Toolset::Koi | Toolset::Kiwi)
+                && matches!(T::TOOLSET, Toolset::Core | Toolset::Koi | Toolset::Kiwi)
                 && answer.is_object()
             {
                 answer[pages::NEXT_CURSOR] = next.into();

@@ -60,7 +60,7 @@ pub(crate) fn wrap(toolset: Toolset, result: Result<Value>, took: Duration) -> R
             Err(error) => kiwi_error(error, Map::new(), Map::new()),
             done => koi(done),
         },
-        Toolset::Koi | Toolset::Kami => koi(result),
+        Toolset::Core | Toolset::Koi | Toolset::Kami => koi(result),
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod board;
 mod declare;
+mod default_set;
 mod envelope;
 mod flows;
 mod input;
@@ -25,6 +26,7 @@ mod table;
 mod toolset;
 mod workflow_calls;
 
+pub mod core;
 pub mod kg;
 pub mod kg_extra;
 pub mod kiwi;
@@ -35,6 +37,7 @@ pub mod omi_extra;
 
 pub use board::{Board, hide_internal, installed_summary};
 pub use declare::{AnyTool, Call, Example, OtherTools, Text, Tool, summary};
+pub use default_set::{in_default_set, listed_description, listed_schema};
 pub use envelope::{Reply, malformed};
 pub use flows::{Flows, finish_workflow};
 pub use kg::workflow_reply;

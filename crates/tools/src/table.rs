@@ -1,7 +1,7 @@
 //! The table. Its order is the order of every listing.
 
 use crate::declare::{AnyTool, Erased, Tool};
-use crate::{kg, kg_extra, kiwi, koi, omi, omi_extra};
+use crate::{core, kg, kg_extra, kiwi, koi, omi, omi_extra};
 use std::marker::PhantomData;
 
 macro_rules! tools {
@@ -15,6 +15,13 @@ macro_rules! tools {
 }
 
 tools! {
+    core::Find,
+    core::NoteList,
+    core::NoteRead,
+    core::NoteWrite,
+    core::NoteMove,
+    core::NoteDelete,
+    core::ExecuteRead,
     koi::ResolveEntity,
     koi::GetEntityNeighborhood,
     koi::GetEntityDocuments,

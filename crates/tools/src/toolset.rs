@@ -71,6 +71,8 @@ impl Effect {
 /// One of the contracts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Toolset {
+    /// One search over everything, and notes as people edit them: no contract has these.
+    Core,
     /// Entities, documents, web pages, code graph, federation, vault notes.
     Koi,
     /// Directives, tools and knowledge items.
@@ -89,7 +91,8 @@ pub enum Toolset {
 
 impl Toolset {
     /// Every toolset, in the order of the manual.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::Core,
         Self::Koi,
         Self::Kiwi,
         Self::Kg,
@@ -99,14 +102,20 @@ impl Toolset {
         Self::Kami,
     ];
 
-    /// Whether its tools are listed when no toolset is named.
+    /// Whether its tools are there when nothing is selected, as over HTTP.
     pub const fn is_on_by_default(self) -> bool {
         !matches!(self, Self::OmiExtra | Self::KgExtra)
+    }
+
+    /// Whether a contract names its tools.
+    pub const fn is_of_contracts(self) -> bool {
+        self.is_on_by_default() && !matches!(self, Self::Core)
     }
 
     /// The name on the command line and the name of its folder.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Core => "core",
             Self::Koi => "koi",
             Self::Kiwi => "kiwi",
             Self::Kg => "kg",

@@ -24,6 +24,7 @@
 mod dir;
 mod fault;
 mod fresh;
+mod ignored;
 mod lock;
 mod name;
 mod operator;

@@ -7,6 +7,7 @@
 mod agents;
 mod audit;
 mod build;
+mod choice;
 mod code;
 mod collection;
 mod cypher;
@@ -38,6 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let words: Vec<&str> = options.words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["tokens"] => tokens::run(options),
+        ["choice"] => choice::run(options),
         ["build"] => build::run(options),
         ["resolve"] => optimized(options, || resolve::run(options)),
         ["writes"] => optimized(options, || writes::run(options)),
@@ -61,7 +63,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, build, resolve, writes, audit, sync, federation, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
+            "`bench` measures tokens, choice, build, resolve, writes, audit, sync, federation, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
         ),
     }
 }

@@ -2,27 +2,32 @@
 
 use crate::options::Options;
 use anyhow::{Context as _, Result, ensure};
-use kenning_tools::{AnyTool, TOOLS, Toolset, lean};
+use kenning_tools::{AnyTool, TOOLS, Toolset, in_default_set, listed_description, listed_schema};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// All tools that are listed when nothing is said stay under it together: what the 39 tools cost that were listed
-/// before those for workflows, agents and trajectories came.
-const TOKENS_MAX: usize = 5_434;
+/// What `kenning mcp` lists when nothing is said stays under it.
+const DEFAULT_TOKENS_MAX: usize = 1_800;
+/// What the contracts name: what 39 tools cost that were listed before those for workflows, agents and
+/// trajectories came.
+const CONTRACTS_TOKENS_MAX: usize = 5_434;
 /// All tools that there are.
-const ALL_TOKENS_MAX: usize = 7_000;
-/// And the four that reach all others under this.
+const ALL_TOKENS_MAX: usize = 7_700;
+/// And those that reach all others under this.
 const LEAN_TOKENS_MAX: usize = 1_000;
 
+/// The listing of a server that nobody chose tools for.
+const DEFAULT: &str = "default";
+
 /// What reaches the model: name, description and schema of the arguments, as compact JSON.
-fn listing(tools: &[&dyn AnyTool]) -> String {
+fn listing(tools: &[&dyn AnyTool], is_default_set: bool) -> String {
     let listing: Vec<Value> = tools
         .iter()
         .map(|tool| {
             json!({
-                "name": tool.name(), "description": tool.description(),
-                "inputSchema": lean(tool.input_schema()),
+                "name": tool.name(), "description": listed_description(*tool, is_default_set),
+                "inputSchema": listed_schema(*tool, is_default_set),
             })
         })
         .collect();
@@ -61,9 +66,15 @@ pub(super) fn run(options: &Options) -> Result<()> {
         .into_iter()
         .map(|toolset| (toolset.as_str(), of(&|it| it.toolset() == toolset)))
         .collect();
-    rows.push(("default", of(&|it| it.toolset().is_on_by_default())));
+    rows.push((DEFAULT, of(&in_default_set)));
+    rows.push(("contracts", of(&|it| it.toolset().is_of_contracts())));
+    let reaches = |it: &dyn AnyTool| it.toolset() == Toolset::Kiwi || it.name() == "execute_read";
+    rows.push(("lean", of(&reaches)));
     rows.push(("all", of(&|_| true)));
-    let texts: Vec<String> = rows.iter().map(|it| listing(&it.1)).collect();
+    let texts: Vec<String> = rows
+        .iter()
+        .map(|it| listing(&it.1, it.0 == DEFAULT))
+        .collect();
     let counts = counted(&texts)?;
     println!(
         "{:<9} {:>5} {:>7} {:>7}  (o200k)",
@@ -72,9 +83,10 @@ pub(super) fn run(options: &Options) -> Result<()> {
     for ((name, tools), (text, tokens)) in rows.iter().zip(texts.iter().zip(&counts)) {
         println!("{name:<9} {:>5} {tokens:>7} {:>7}", tools.len(), text.len());
         let most = match *name {
-            "default" => TOKENS_MAX,
+            DEFAULT => DEFAULT_TOKENS_MAX,
+            "contracts" => CONTRACTS_TOKENS_MAX,
             "all" => ALL_TOKENS_MAX,
-            "kiwi" => LEAN_TOKENS_MAX,
+            "lean" => LEAN_TOKENS_MAX,
             _ => usize::MAX,
         };
         ensure!(

@@ -121,7 +121,7 @@ impl Binary {
         spawn: impl FnOnce(&mut Command) -> std::io::Result<Child>,
     ) -> Result<(Child, ChildStdin, ChildStdout)> {
         command
-            .arg("mcp")
+            .args(["mcp", "--toolsets", "all"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let mut child = spawn(command.stderr(Stdio::null()))?;

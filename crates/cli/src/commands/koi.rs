@@ -1,8 +1,8 @@
-//! `kenning koi merge|unmerge|veto|merged|entities|stats|import|add_repo|remove_repo`, beside the tools
-//! themselves.
+//! `kenning koi merge|unmerge|veto|merged|entities|stats|import|add_repo|remove_repo|history|restore`, beside the
+//! tools themselves.
 
 use super::call::confirm;
-use super::table;
+use super::{koi_notes, table};
 use crate::{Host, Settings, env_vars, output, owner};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use kenning_core::{Error, Result};
@@ -28,7 +28,7 @@ pub(crate) fn commands() -> Vec<Command> {
     let word = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).value_name(value).help(help).required(true)
     };
-    vec![
+    let mut all = vec![
         Command::new("merge")
             .about("Merge two entities; `unmerge` reverts it")
             .arg(word(
@@ -147,7 +147,9 @@ pub(crate) fn commands() -> Vec<Command> {
                     .help("Do not ask before something is removed")
                     .action(ArgAction::SetTrue),
             ),
-    ]
+    ];
+    all.extend(koi_notes::commands());
+    all
 }
 
 /// Runs one of them; `None` for any other command.
@@ -168,7 +170,12 @@ pub(crate) fn run(
                 "{endpoint} is set, but `{name}` is about the store here: the KOI API has no such route"
             ));
         }
-        act(&engine, &caller, settings.json, name, inner)
+        match name {
+            koi_notes::HISTORY | koi_notes::RESTORE => {
+                koi_notes::run(&engine, &caller, settings.json, name, inner)
+            }
+            _ => act(&engine, &caller, settings.json, name, inner),
+        }
     }))
 }
 

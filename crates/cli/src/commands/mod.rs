@@ -15,6 +15,7 @@ mod kami;
 mod kg_export;
 mod kiwi;
 mod koi;
+mod koi_notes;
 mod omi;
 mod omi_backup;
 mod peer;
@@ -66,7 +67,12 @@ pub(crate) fn run(
         return Ok(2);
     };
     match name {
-        "mcp" => host.mcp(board(host, settings)?, settings).map(|()| 0),
+        "mcp" => {
+            // A model reads the listing before anything else: it is short unless somebody chose.
+            let selection = settings.selection.clone().or_default_set();
+            let board = Board::new(host.open(settings)?, selection)?;
+            host.mcp(board, settings).map(|()| 0)
+        }
         "serve" => {
             let options = ServeOptions::from_matches(matches)?;
             host.serve(board(host, settings)?, settings, &options)

@@ -180,7 +180,7 @@ const LOOK_EVERY: u64 = 100;
 
 impl Tools {
     fn new() -> Self {
-        let toolsets = ["koi", "kiwi", "kg", "kg-extra", "omi", "omi-extra"];
+        let toolsets = ["core", "koi", "kiwi", "kg", "kg-extra", "omi", "omi-extra"];
         let selection = Selection {
             toolsets: toolsets.iter().map(|it| (*it).to_owned()).collect(),
             ..Selection::default()

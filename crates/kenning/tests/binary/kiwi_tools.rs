@@ -24,7 +24,7 @@ fn four_tools_reach_memory_vault_graph_and_wasm() {
         .iter()
         .map(|it| it["name"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["search", "load", "execute", "help"]);
+    assert_eq!(names, ["execute_read", "search", "load", "execute", "help"]);
     let mut run = |query: &str, id: &str, inputs: Value| {
         let search = json!({ "item_type": "any", "query": query });
         let found = &client.call("search", &search)["result"]["structuredContent"];

@@ -27,7 +27,7 @@ fn a_client_without_a_vault_uses_the_graph_of_a_server_with_a_token() {
     let endpoint = format!("http://127.0.0.1:{}", server.port);
     let near = Place::new();
     let start = |token: &str| {
-        let mut command = near.command(&["mcp"]);
+        let mut command = near.command(&["mcp", "--toolsets", "contracts"]);
         command.env("KOI_API_ENDPOINT", &endpoint);
         command.env("KOI_API_TOKEN", token);
         Client::of(command)

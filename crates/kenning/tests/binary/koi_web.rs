@@ -85,7 +85,7 @@ fn notes(place: &Place, n: usize) -> usize {
 fn web_an_ingestion_that_is_killed_is_there_wholly_or_not_at_all() {
     let place = Place::new();
     let (port, _) = site();
-    let start = || Client::of(allowed(&place, port, &["mcp"]));
+    let start = || Client::of(allowed(&place, port, &["mcp", "--toolsets", "contracts"]));
     let mut client = start();
     for n in 0..=KILLS {
         let done = client.call("preview_url", &json!({ "url": url(port, n) }));
@@ -186,7 +186,7 @@ fn web_an_ingestion_that_is_killed_is_there_wholly_or_not_at_all() {
 fn web_servers_look_at_monitored_pages_whichever_was_told() {
     let place = Place::new();
     let (port, n_asked) = site();
-    let mut client = Client::of(allowed(&place, port, &["mcp"]));
+    let mut client = Client::of(allowed(&place, port, &["mcp", "--toolsets", "contracts"]));
     let added = client.call(
         "monitor_url",
         &json!({ "action": "add", "url": url(port, 1) }),

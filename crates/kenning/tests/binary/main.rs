@@ -33,6 +33,7 @@ mod koi_guide;
 mod koi_web;
 mod log;
 mod names;
+mod notes;
 mod omi;
 mod pasted;
 mod peers;
@@ -151,9 +152,13 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// With the tools of the contracts, unless toolsets are named.
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         let mut all = vec!["mcp"];
         all.extend(arguments);
+        if !arguments.contains(&"--toolsets") {
+            all.extend(["--toolsets", "contracts"]);
+        }
         Self::of(place.command(&all))
     }
 

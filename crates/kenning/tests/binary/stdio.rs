@@ -10,10 +10,10 @@ fn a_note_is_written_and_read_over_stdio() {
     let place = Place::new();
     let mut client = Client::start(&place, &[]);
     let list = client.request("tools/list", &json!({}));
-    let listed = kenning_tools::Selection::default().listed().unwrap();
     assert_eq!(
         list["result"]["tools"].as_array().unwrap().len(),
-        listed.len()
+        48,
+        "the contracts name so many"
     );
     let written = client.call(
         "vault_write_note",
@@ -40,10 +40,58 @@ fn a_note_is_written_and_read_over_stdio() {
 }
 
 #[test]
+fn a_server_that_nobody_chose_tools_for_lists_a_dozen_that_reach_all_others() {
+    let place = Place::new();
+    let mut client = Client::of(place.command(&["mcp"]));
+    let list = client.request("tools/list", &json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    assert!((12..=16).contains(&tools.len()), "{}", tools.len());
+    // Four characters are about a token; `cargo xtask bench tokens` counts them.
+    let listed: usize = tools
+        .iter()
+        .map(|it| {
+            let texts = [&it["name"], &it["description"], &it["inputSchema"]];
+            texts.map(|it| it.to_string().len()).iter().sum::<usize>()
+        })
+        .sum();
+    assert!(listed < 7_200, "{listed} characters");
+    for tool in tools {
+        assert!(tool.get("outputSchema").is_none(), "{tool}");
+    }
+    let of = |name: &str| tools.iter().find(|it| it["name"] == name).unwrap();
+    assert_eq!(of("execute_read")["annotations"]["readOnlyHint"], true);
+    assert_eq!(of("execute_read")["annotations"]["destructiveHint"], false);
+    let written = client.call(
+        "note_write",
+        &json!({ "path": "Plan.md", "content": "# Plan\n\nplant kelp\n" }),
+    );
+    assert_eq!(written["result"]["content"][0]["text"], "Written: Plan.md");
+    let found = client.call("find", &json!({ "query": "kelp" }));
+    assert_eq!(
+        found["result"]["structuredContent"]["results"][0]["id"],
+        "Plan.md"
+    );
+    // Everything else is reached in two calls.
+    let tool = client.call(
+        "search",
+        &json!({ "item_type": "tool", "query": "broken links" }),
+    );
+    let rows = &tool["result"]["structuredContent"]["results"];
+    assert_eq!(rows[0]["id"], "kg_broken_links", "{rows}");
+    let asked = json!({ "tool": "koi_search", "input": { "query": "kelp" } });
+    let run = client.call("execute_read", &asked);
+    assert_eq!(run["result"]["isError"], serde_json::Value::Null, "{run}");
+    // What is not listed is not called by its name.
+    let direct = client.call("koi_search", &json!({ "query": "kelp" }));
+    assert_eq!(direct["error"]["code"], -32602);
+    assert_eq!(client.finish(), 0);
+}
+
+#[test]
 fn the_stateless_era_is_served_too() {
     let place = Place::new();
     let mut child = place
-        .command(&["mcp"])
+        .command(&["mcp", "--toolsets", "contracts"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -84,7 +132,7 @@ fn the_stateless_era_is_served_too() {
 fn standard_output_is_clean_at_the_highest_log_level() {
     let place = Place::new();
     for (vault, extra) in [(Some(place.vault()), None), (None, Some("--read-only"))] {
-        let mut command = place.command(&["mcp", "-vvv"]);
+        let mut command = place.command(&["mcp", "-vvv", "--toolsets", "contracts"]);
         command
             .args(extra)
             .env("KENNING_LOG", "trace")

@@ -166,6 +166,19 @@ pub const ITEMS: Policy = Policy {
     passages_min: DEEP,
 };
 
+/// Everything at once (`find`). A reader judges the passage that is shown, so half is enough; what has every word
+/// is meant. Relevance decides, and among near-equals the newer one, whatever kind they are of.
+pub const EVERYTHING: Policy = Policy {
+    name: "everything",
+    relevance_min: READABLE_MIN,
+    as_shown: false,
+    all_words: AllWords::AmongRanked,
+    each: Each::NodeByOrder,
+    order: Order::RelevanceAndAge,
+    passages_each: SPARE,
+    passages_min: DEEP,
+};
+
 /// Candidates that the caller judges by itself, by their cosines (`kg_vector_search`).
 pub const CANDIDATES: Policy = Policy {
     name: "candidates",
@@ -200,7 +213,7 @@ pub const QUERIES: Policy = Policy {
 };
 
 /// Every policy.
-pub const ALL: [Policy; 10] = [
+pub const ALL: [Policy; 11] = [
     MEMORIES,
     ENTITIES,
     NOTES_OF_ENTITIES,
@@ -208,6 +221,7 @@ pub const ALL: [Policy; 10] = [
     DOCUMENTS,
     BESIDE_DOCUMENTS,
     ITEMS,
+    EVERYTHING,
     CANDIDATES,
     MENTIONS,
     QUERIES,

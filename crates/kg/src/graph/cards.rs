@@ -234,7 +234,8 @@ impl Card {
         self.cached_ms = now_ms;
     }
 
-    pub(crate) fn modified_ms(&self) -> u64 {
+    /// When the file was last written, in milliseconds since 1970; 0 if that is not known.
+    pub fn modified_ms(&self) -> u64 {
         self.stamp().modified_ms()
     }
 

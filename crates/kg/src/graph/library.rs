@@ -31,7 +31,13 @@ pub(crate) const NODE_CREATED: &str = "NodeCreated";
 pub(crate) const NODE_UPDATED: &str = "NodeUpdated";
 pub(crate) const NODE_DELETED: &str = "NodeDeleted";
 /// Files of the vault that were written here or changed by others.
-pub(crate) const NOTE_KINDS: [&str; 3] = ["NoteWritten", "FileAdopted", "FileWriteUndone"];
+pub(crate) const NOTE_KINDS: [&str; 5] = [
+    "NoteWritten",
+    "NoteMoved",
+    "NoteDeleted",
+    "FileAdopted",
+    "FileWriteUndone",
+];
 
 /// What is known of the graphs themselves, by the short names of their projects.
 pub(super) const GRAPHS: Bucket<GraphFacts> = Bucket::new("graph/graphs");

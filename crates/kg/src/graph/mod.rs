@@ -19,7 +19,9 @@ mod narrow;
 mod note;
 mod pages;
 mod places;
+mod renaming;
 mod reports;
+mod rules;
 mod survey;
 mod watch;
 
@@ -34,6 +36,7 @@ pub use insight::{
 };
 pub use kenning_graph::{DocType, Status};
 pub(crate) use links::end_links;
+pub use renaming::NoteMove;
 pub use reports::{CacheStats, Connected, GraphHealth, GraphStats};
 pub use watch::{GraphWatch, WatchOptions};
 
@@ -41,6 +44,7 @@ pub use cards::Card;
 pub use form::VaultForm;
 pub use library::{Doc, Library};
 pub use note::passages_of;
+pub use rules::NoteRules;
 pub use survey::note_names;
 
 use cards::VAULT_CARDS;
@@ -218,6 +222,11 @@ impl ReadNote {
             passages: note::passages_of_card(&card, text).into(),
             card,
         }
+    }
+
+    /// Everything that is known of it but its text.
+    fn into_card(self) -> Card {
+        self.card
     }
 
     /// What search finds of it.

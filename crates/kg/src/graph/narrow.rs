@@ -6,6 +6,7 @@
 use super::cards::Card;
 use super::generate::Run;
 use super::library::{Library, Scope};
+use super::rules::NoteRules;
 use super::survey::{SKIPPED, Task, Tree, is_markdown, look_into};
 use super::{Doc, links};
 use crate::Kg;
@@ -59,7 +60,9 @@ impl Kg {
         };
         let busy = self.notes_being_written(space)?;
         names.retain(|it| !busy.contains(&tree.path_of(it)));
-        let found = tree.dir.find(&names, SKIPPED, &is_markdown)?;
+        let rules = tree.rules();
+        let is_wanted = |name: &str| tree.is_document(name, rules.as_ref());
+        let found = tree.dir.find(&names, SKIPPED, &is_wanted)?;
         let paths = names.iter().map(|it| tree.path_of(it));
         let known = paths.filter_map(|path| {
             let card = before.doc(before.number_of(&path)?).card.clone();
@@ -125,6 +128,7 @@ fn names_of(
     doubtful: &Doubtful,
     is_known: &dyn Fn(&str) -> bool,
 ) -> Option<BTreeSet<String>> {
+    let rules = NoteRules::of(dir);
     let mut names = BTreeSet::new();
     for (name, is_content) in &doubtful.names {
         if is_skipped(name) {
@@ -153,7 +157,8 @@ fn names_of(
             let name = &key["vault:".len()..];
             let is_skipped = is_all_skipped || SKIPPED.contains(&listed.name.as_str());
             if listed.is_folder && !is_skipped && !is_known(name) {
-                let walked = dir.walk(name, SKIPPED, &is_markdown).ok()?;
+                let is_wanted = |name: &str| is_markdown(name) && rules.why_not(name).is_none();
+                let walked = dir.walk(name, SKIPPED, &is_wanted).ok()?;
                 if !walked.files.is_empty() {
                     return None;
                 }

@@ -6,6 +6,7 @@
 use super::cards::Card;
 use super::generate::{FileError, step};
 use super::library::Library;
+use super::rules::NoteRules;
 use kenning_core::{Error, Hash, Result};
 use kenning_kernel::{Caller, NOTE_BYTES_MAX};
 use kenning_vault::{Dir, Found, Stamp};
@@ -37,6 +38,15 @@ impl Tree {
         } else {
             name.to_owned()
         }
+    }
+
+    /// Which of its files are notes, if it is the vault.
+    pub(super) fn rules(&self) -> Option<NoteRules> {
+        self.is_vault.then(|| NoteRules::of(&self.dir))
+    }
+
+    pub(super) fn is_document(&self, name: &str, rules: Option<&NoteRules>) -> bool {
+        is_markdown(name) && rules.is_none_or(|it| it.why_not(name).is_none())
     }
 
     pub(super) fn owns(&self, path: &str, card: &Card) -> bool {
@@ -98,7 +108,9 @@ pub(super) fn is_markdown(name: &str) -> bool {
 
 /// The names of all Markdown files of a vault.
 pub fn note_names(dir: &Dir) -> Result<Vec<String>> {
-    let walked = dir.walk("", SKIPPED, &is_markdown)?;
+    let rules = NoteRules::of(dir);
+    let is_note = |name: &str| is_markdown(name) && rules.why_not(name).is_none();
+    let walked = dir.walk("", SKIPPED, &is_note)?;
     Ok(walked.files.into_iter().map(|it| it.name).collect())
 }
 
@@ -109,7 +121,9 @@ pub(super) fn survey<'a>(
 ) -> Result<Survey<'a>> {
     let mut survey = Survey::default();
     for tree in trees {
-        let walked = tree.dir.walk(&tree.folder, SKIPPED, &is_markdown)?;
+        let rules = tree.rules();
+        let is_wanted = |name: &str| tree.is_document(name, rules.as_ref());
+        let walked = tree.dir.walk(&tree.folder, SKIPPED, &is_wanted)?;
         for (name, why) in walked.faults {
             survey.errors.push(FileError {
                 path: tree.path_of(&name),

@@ -469,7 +469,7 @@ fn filter_of_source(source: &str) -> Filter {
 }
 
 /// The passage that has most words of a query, the first of those that have equally many.
-fn with_most_words(passages: Vec<Passage>, query: &str) -> Option<Passage> {
+pub(crate) fn with_most_words(passages: Vec<Passage>, query: &str) -> Option<Passage> {
     let query = query.to_lowercase();
     let n_words = |it: &Passage| {
         let text = it.text.to_lowercase();

@@ -43,6 +43,7 @@ mod wanted;
 mod warnings;
 
 pub use company::{Company, InCompany};
+pub(crate) use find::with_most_words;
 pub use find::{
     FoundDocument, FoundEntities, FoundEntity, FoundKnowledge, FoundPassage, KnowledgeQuery,
     SearchMethod,

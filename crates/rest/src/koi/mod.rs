@@ -47,9 +47,7 @@ impl Koi {
     /// removes no route.
     pub(crate) fn of(board: &Board) -> Self {
         let chosen = board.selection();
-        let named = |toolset: &str| chosen.toolsets.iter().any(|it| it == toolset);
-        let everything = chosen.toolsets.is_empty() && chosen.tools.is_empty();
-        if !(everything || named("all") || named("lean") || named(Toolset::Koi.as_str())) {
+        if !(chosen.has(Toolset::Koi) || chosen.reaches_others()) {
             return Self {
                 board: board.clone(),
             };

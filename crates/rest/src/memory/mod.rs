@@ -37,9 +37,7 @@ impl Memory {
     /// model context, but a route costs nothing.
     pub(crate) fn of(board: &Board) -> Self {
         let chosen = board.selection();
-        let named = |toolset: &str| chosen.toolsets.iter().any(|it| it == toolset);
-        let everything = chosen.toolsets.is_empty() && chosen.tools.is_empty();
-        if !(everything || named("all") || named(Toolset::Omi.as_str())) {
+        if !(chosen.has(Toolset::Omi) || chosen.is_default_set()) {
             return Self {
                 board: board.clone(),
             };

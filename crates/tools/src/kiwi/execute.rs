@@ -77,6 +77,7 @@ impl Tool for Execute {
     ];
     type Input = Input;
     type Output = Answer;
+    const SCOPES: &'static [Scope] = &[Scope::Read, Scope::Write, Scope::Run, Scope::Destroy];
 
     /// The scope of each action, not of the most powerful one.
     fn scope(arguments: &Value) -> Scope {

@@ -1,6 +1,7 @@
 //! `search`
 
 use super::words::item_type;
+use crate::default_set::runs_others;
 use crate::{Call, Effect, Example, Tool, Toolset};
 use kenning_core::{Bounded, Result};
 use kenning_engine::Page;
@@ -290,8 +291,8 @@ fn server_tools(ctx: &Call<'_>, query: &str) -> Vec<FoundItem> {
     let rows = found.filter_map(|(place, relevance)| {
         let tool = *all.get(place)?;
         let relevance = if exact(tool.name()) { 1.0 } else { relevance };
-        // The caller has these four already, and `execute` does not run them.
-        let is_own = tool.toolset() == Toolset::Kiwi;
+        // The caller has these already, and `execute` does not run them.
+        let is_own = runs_others(tool);
         if !Catalogue::is_answer(relevance) || is_own || !ctx.others.reaches(tool) {
             return None;
         }

@@ -383,6 +383,7 @@ impl Tool for GithubScan {
     ];
     type Input = Input;
     type Output = Output;
+    const SCOPES: &'static [Scope] = &[Scope::Read, Scope::Write];
     const API: Option<Api<Input>> = Some(Api {
         routes: &[
             Route {

@@ -264,6 +264,7 @@ impl Tool for MonitorUrl {
     ];
     type Input = Input;
     type Output = Output;
+    const SCOPES: &'static [Scope] = &[Scope::Read, Scope::Write, Scope::Fetch];
     const API: Option<Api<Input>> = Some(Api {
         routes: &[
             Route {

@@ -24,6 +24,8 @@ pub struct Input {
     pub min_relevance: Option<Unit>,
     /// Filter by type
     pub memory_type: Option<MemoryTypeWord>,
+    /// Only memories with all of these tags
+    pub tags: Option<Vec<String>>,
     /// What was known at that time (ISO 8601)
     pub as_of: Option<String>,
     /// `relevance`: ignore age
@@ -78,6 +80,7 @@ impl Tool for MemoryRecall {
                 .min_relevance
                 .map_or(defaults.min_relevance, Unit::get),
             memory_type: input.memory_type.map(|it| it.0),
+            tags: input.tags.unwrap_or_default(),
             as_of_ms: input
                 .as_of
                 .as_deref()

@@ -222,6 +222,45 @@ fn tools_are_selected_by_toolset_and_by_name() {
         }),
         all
     );
+    let contracts = names(Selection {
+        toolsets: list(&["contracts"]),
+        ..Selection::default()
+    });
+    assert_eq!(contracts.len(), 48);
+    assert!(on.iter().all(|it| contracts.contains(it)
+        || it.starts_with("note_")
+        || ["find", "execute_read"].contains(it)));
+    let first = names(Selection::default().or_default_set());
+    for name in [
+        "find",
+        "memory_recall",
+        "memory_store",
+        "now_read",
+        "now_update",
+        "note_list",
+        "note_read",
+        "note_write",
+        "note_move",
+        "note_delete",
+        "get_entity_neighborhood",
+        "search",
+        "load",
+        "execute",
+        "execute_read",
+    ] {
+        assert!(first.contains(&name), "{name}");
+    }
+    let lean = names(Selection {
+        toolsets: list(&["lean"]),
+        ..Selection::default()
+    });
+    assert_eq!(lean, ["execute_read", "search", "load", "execute", "help"]);
+    // Whoever names something gets that.
+    let named = Selection {
+        toolsets: list(&["omi"]),
+        ..Selection::default()
+    };
+    assert_eq!(named.clone().or_default_set(), named);
     let one = Selection {
         tools: list(&["vault_read_note"]),
         ..Selection::default()
@@ -290,6 +329,8 @@ fn every_tool_declares_the_form_of_its_answer_unless_that_is_bare_text_or_a_list
     let undeclared = TOOLS.iter().filter(|it| it.output_schema().is_none());
     let undeclared: Vec<&str> = undeclared.map(|it| it.name()).collect();
     let bare = [
+        "note_read",
+        "note_write",
         "vault_read_note",
         "vault_write_note",
         "vault_list_notes",

@@ -112,6 +112,12 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
              add yours with `kenning --vault DIR setup`",
         );
     }
+    if settings.selection.toolsets.is_empty() && settings.selection.tools.is_empty() {
+        output::say(
+            "the client is shown about a dozen tools, which reach all others; \
+             `--toolsets contracts` shows the 48 of the contracts, `--toolsets all` every tool",
+        );
+    }
     if !write {
         let place = match client.base {
             Base::Project => client.file.to_owned(),
