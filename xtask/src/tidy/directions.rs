@@ -422,6 +422,7 @@ const TESTS_ALSO: &[&str] = &[
 
 /// What the tests of one crate may name besides.
 const TESTS_OF_ONE: &[(&str, &[&str])] = &[
+    ("kenning-omi", &["kenning-testing-model"]),
     ("kenning-peers", &["kenning-testing-model"]),
     ("kenning-llm", &["kenning-testing-llm"]),
     ("kenning-mcp", &["kenning-testing-mcp"]),

@@ -72,8 +72,8 @@ fn recalls(place: &Place, query: &str) -> String {
 
 fn waiting(place: &Place) -> Vec<Value> {
     let listed = place.good(&["--json", "omi", "pending", "list"]);
-    let lines = listed.lines().map(|it| serde_json::from_str(it).unwrap());
-    lines.collect()
+    let all = serde_json::Deserializer::from_str(&listed).into_iter();
+    all.map(Result::unwrap).collect()
 }
 
 fn confirm(place: &Place, id: &str) -> String {

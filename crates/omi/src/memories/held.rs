@@ -7,7 +7,8 @@
 //! An event that stores what another node proposed, and that waits here, has its two keys: those of the two nodes.
 
 use super::proposed::{self, PENDING_MAX, PendingWrite, has_foundational, tags_of};
-use super::{Memory, memory_id};
+use super::store::NewMemory;
+use super::{Memory, find_memory, memory_id};
 use kenning_audit::Tx;
 use kenning_audit::event::Change;
 use kenning_audit::foreign::{Batch, Entry, Foreign};
@@ -40,7 +41,7 @@ pub fn hold(tx: &mut Tx<'_>, batch: &mut Batch) -> Result<()> {
         {
             continue;
         }
-        if !earlier.is_changed_by(&**tx, foreign)? || is_confirmed(tx, foreign)? {
+        if !earlier.inspect(&**tx, foreign)? || is_confirmed(tx, foreign)? {
             continue;
         }
         keep(tx, foreign)?;
@@ -66,10 +67,11 @@ impl Earlier {
         Ok(self.nodes.contains(&id) || node.as_ref().is_some_and(is_foundational))
     }
 
-    /// Whether an event changes a foundational memory.
-    fn is_changed_by(&mut self, tx: &dyn ReadTx, foreign: &Foreign) -> Result<bool> {
+    /// Says whether an event changes a foundational memory, and remembers those that it writes.
+    fn inspect(&mut self, tx: &dyn ReadTx, foreign: &Foreign) -> Result<bool> {
         let mut is_changed = false;
-        for node in foreign.nodes().filter(|it| it.kind == Kind::Memory) {
+        // Of every kind: a node that is put as something else is no memory any more.
+        for node in foreign.nodes() {
             let is_new = self.nodes.contains(&node.id)
                 || tx.node(node.id, When::Now)?.map(|it| it.hash) != Some(node.hash);
             // A node takes the place of another one with its key.
@@ -135,7 +137,7 @@ fn is_confirmed(tx: &Tx<'_>, foreign: &Foreign) -> Result<bool> {
 
 fn is_as_proposed(tx: &dyn ReadTx, foreign: &Foreign, write: &PendingWrite) -> Result<bool> {
     for node in foreign.nodes() {
-        if node.kind != Kind::Memory || !is_node_proposed(tx, node, write)? {
+        if node.kind != Kind::Memory || !is_node_proposed(tx, foreign, node, write)? {
             return Ok(false);
         }
     }
@@ -159,8 +161,20 @@ fn is_as_proposed(tx: &dyn ReadTx, foreign: &Foreign, write: &PendingWrite) -> R
     Ok(foreign.nodes().next().is_some())
 }
 
-fn is_node_proposed(tx: &dyn ReadTx, node: &Node, write: &PendingWrite) -> Result<bool> {
+fn is_node_proposed(
+    tx: &dyn ReadTx,
+    foreign: &Foreign,
+    node: &Node,
+    write: &PendingWrite,
+) -> Result<bool> {
     let current = tx.node(node.id, When::Now)?;
+    let same_key = tx.node_by_key(&node.project, node.kind, &node.key, When::Now)?;
+    // Under its own id and key, it takes the place of no other memory.
+    if current.as_ref().is_some_and(|it| it.key != node.key)
+        || same_key.is_some_and(|it| it.id != node.id)
+    {
+        return Ok(false);
+    }
     let memory = Memory::of(node);
     let old_tags = current.as_ref().map(|it| Memory::of(it).tags);
     let old_tags = old_tags.unwrap_or_default();
@@ -170,7 +184,10 @@ fn is_node_proposed(tx: &dyn ReadTx, node: &Node, write: &PendingWrite) -> Resul
             && new.content == node.body
             && new.memory_type == memory.memory_type
             && new.confidence == memory.confidence
+            && new.memory_id.as_deref() == node.props.get("memory_id").and_then(Value::as_str)
+            && new.session_id == memory.session_id
             && memory.superseded_by.is_none()
+            && current.as_ref().is_none_or(|it| it.body == node.body)
             && memory.tags.iter().all(has_tag)
         {
             return Ok(true);
@@ -180,6 +197,7 @@ fn is_node_proposed(tx: &dyn ReadTx, node: &Node, write: &PendingWrite) -> Resul
             && new.supersedes == Some(memory_id(old))
             && (&old.key, &old.title, &old.body) == (&node.key, &node.title, &node.body)
             && without(&old.props, &SUPERSEDED) == without(&node.props, &SUPERSEDED)
+            && is_successor(tx, foreign, memory.superseded_by.as_deref(), new)?
         {
             return Ok(true);
         }
@@ -193,6 +211,21 @@ fn is_node_proposed(tx: &dyn ReadTx, node: &Node, write: &PendingWrite) -> Resul
             && without(&props, &ELSEWHERE) == without(&node.props, &ELSEWHERE)
     };
     Ok(write.lines.iter().any(is_line))
+}
+
+/// Whether this is the id of the memory that was proposed, in the event or here already.
+fn is_successor(
+    tx: &dyn ReadTx,
+    foreign: &Foreign,
+    id: Option<&str>,
+    new: &NewMemory,
+) -> Result<bool> {
+    let Some(id) = id else {
+        return Ok(false);
+    };
+    let known = find_memory(tx, id)?;
+    let mut all = foreign.nodes().chain(&known);
+    Ok(all.any(|it| memory_id(it) == id && it.body == new.content))
 }
 
 const SUPERSEDED: [&str; 2] = ["superseded_by", "superseded_at_ms"];
