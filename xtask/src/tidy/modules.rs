@@ -18,7 +18,9 @@ const KNOWN: &[(&str, &[&str])] = &[
         "tools",
         &[
             "board",
+            "core",
             "declare",
+            "default_set",
             "flows",
             "kg",
             "kg_extra",
