@@ -210,28 +210,30 @@ fn in_fields(
     taken: &mut Vec<usize>,
 ) -> Option<(Range<usize>, String)> {
     let inside = text.get(block.clone())?;
+    let mut places: Vec<(Range<usize>, Form)> = Vec::new();
     if link.is_wiki {
-        for (at, _) in inside.match_indices("[[") {
-            let place = block.start + at..block.end;
-            let found = rewritten(text, &place, Form::Wiki, link, new);
-            if let Some((range, new)) = found
-                && !taken.contains(&range.start)
-            {
-                taken.push(range.start);
-                return Some((range, new));
-            }
-        }
+        let open = inside.match_indices("[[");
+        places.extend(open.map(|(at, _)| (block.start + at..block.end, Form::Wiki)));
     }
     // A bare name, or a path: the whole entry of a list, or the whole value.
     let is_edge = |it: Option<char>| it.is_none_or(|it| ",:-[]\"' \t\n\r#".contains(it));
     for (at, _) in inside.match_indices(&link.target) {
         let end = at + link.target.len();
         let (before, after) = (&inside[..at], &inside[end..]);
-        let is_whole = is_edge(before.chars().next_back()) && is_edge(after.chars().next());
-        let place = block.start + at..block.start + end;
-        if is_whole && !taken.contains(&place.start) && line_of(text, place.start) >= link.line {
-            taken.push(place.start);
-            return rewritten(text, &place, Form::Bare, link, new);
+        if is_edge(before.chars().next_back()) && is_edge(after.chars().next()) {
+            places.push((block.start + at..block.start + end, Form::Bare));
+        }
+    }
+    // On the line that the link was read from, else on a later one of the same field.
+    let line = |place: &Range<usize>| line_of(text, place.start);
+    let on_line = places.iter().filter(|it| line(&it.0) == link.line);
+    let later = places.iter().filter(|it| line(&it.0) > link.line);
+    for (place, form) in on_line.chain(later) {
+        if let Some((range, new)) = rewritten(text, place, *form, link, new)
+            && !taken.contains(&range.start)
+        {
+            taken.push(range.start);
+            return Some((range, new));
         }
     }
     None
@@ -305,6 +307,12 @@ mod tests {
             | [[New One\\|cell]] |\n|---|\n\n<a href=\"New%20One.md\">h</a>\n\n[one]: New%20One.md\n\n```\n[[Old]]\n```\n";
         assert_eq!(new.unwrap(), expected);
         assert_eq!(relink(text, &mut |_| None).unwrap(), text);
+        let text = "---\nrelated: Old\nup: \"[[Old]]\"\nby: Older\n---\n";
+        let new = relink(text, &mut |link| {
+            (link.target == "Old").then(|| "N".to_owned())
+        });
+        let expected = "---\nrelated: N\nup: \"[[N]]\"\nby: Older\n---\n";
+        assert_eq!(new.unwrap(), expected);
     }
 
     #[test]

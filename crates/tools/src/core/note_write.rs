@@ -24,7 +24,7 @@ pub struct Input {
     pub target: Option<String>,
 }
 
-/// How.
+/// What becomes of the text that is there.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]

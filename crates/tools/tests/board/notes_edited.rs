@@ -186,9 +186,10 @@ fn a_renamed_note_takes_its_links_along() {
     let told = moved(&fixture, "Old.md", "Archive/New One.md");
     assert_eq!(told["path"], "Archive/New One.md");
     assert_eq!(told["notes_changed"], json!(["Work/a.md", "b.md"]));
+    // Paths from the root of the vault mean the same in every folder.
     assert_eq!(
         text(&fixture, "Archive/New One.md"),
-        "# Old\n\nsee [[Bill Baue]], [b](../People/Bill%20Baue.md), ![](../img/x.png) and [[#Old]]\n"
+        "# Old\n\nsee [[Bill Baue]], [b](People/Bill%20Baue.md), ![](img/x.png) and [[#Old]]\n"
     );
     assert_eq!(
         text(&fixture, "Work/a.md"),
@@ -200,6 +201,17 @@ fn a_renamed_note_takes_its_links_along() {
     );
     assert!(!fixture.vault().join("Old.md").exists());
     assert_eq!(broken(&fixture), before);
+    // Paths from its own folder do not.
+    put(
+        &fixture,
+        "Deep/n.md",
+        "[b](../People/Bill%20Baue.md) ![](../img/x.png) [o](../Other.md#top)\n",
+    );
+    moved(&fixture, "Deep/n.md", "n.md");
+    assert_eq!(
+        text(&fixture, "n.md"),
+        "[b](./People/Bill%20Baue.md) ![](./img/x.png) [o](./Other.md#top)\n"
+    );
     // Another process knows the same.
     let again = fixture.again(Selection::default());
     let found = done(again.call("find", json!({ "query": "New One", "kinds": ["note"] })));
