@@ -18,6 +18,7 @@ use crate::federation;
 use crate::hosts::Hosts;
 use crate::peers;
 use crate::places::Place;
+use crate::project::named_project;
 use crate::rate::Rate;
 use crate::refusals::Refusals;
 pub use crate::server::Peer;
@@ -269,6 +270,7 @@ impl Guard {
                 space: self.owner_space.clone(),
                 scopes: Scope::ALL.to_vec(),
                 token: None,
+                project: None,
             };
             return Ok(Admitted {
                 principal,
@@ -352,6 +354,7 @@ impl Admitted {
             space: Space::default(),
             scopes: Vec::new(),
             token: None,
+            project: None,
         };
         Self {
             principal,
@@ -551,8 +554,11 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<(), Response<Body
         let taken = guard.rate.take(&caller, Instant::now());
         taken.map_err(|seconds| too_often(&guard.rate, seconds))?;
     }
+    let project = named_project(request.headers()).map_err(refuse)?;
     request.extensions_mut().insert(federation::IsLocal(local));
-    request.extensions_mut().insert(principal);
+    request
+        .extensions_mut()
+        .insert(principal.in_project(project));
     request.extensions_mut().insert(Waited(waited));
     request.extensions_mut().insert(Pass(token));
     Ok(())

@@ -9,6 +9,7 @@
 )]
 
 mod backups;
+mod capture;
 mod cli;
 mod doors;
 mod everyday;
@@ -39,6 +40,7 @@ mod peers;
 mod peers_live;
 mod postgres;
 mod processes;
+mod projects;
 mod sensors;
 mod slow_model;
 mod stdio;

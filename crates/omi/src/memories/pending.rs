@@ -250,7 +250,7 @@ fn is_foundational(tx: &dyn ReadTx, memory: &NewMemory) -> Result<bool> {
     let Some(old) = &memory.supersedes else {
         return Ok(false);
     };
-    let old = find_memory(tx, old)?;
+    let old = find_memory(tx, &memory.projects(), old)?;
     Ok(old.is_some_and(|node| has_foundational(&Memory::of(&node).tags)))
 }
 
@@ -315,7 +315,8 @@ fn to_json(memory: &NewMemory) -> Value {
         "content": memory.content, "memory_type": memory.memory_type.as_str(),
         "confidence": memory.confidence, "related_to": memory.related_to,
         "supersedes": memory.supersedes, "memory_id": memory.memory_id, "tags": memory.tags,
-        "session_id": memory.session_id,
+        "session_id": memory.session_id, "project": memory.project, "source": memory.source,
+        "said_ms": memory.said_ms,
     })
 }
 
@@ -335,6 +336,9 @@ fn from_json(value: &Value) -> Option<NewMemory> {
         memory_id: text("memory_id"),
         tags: texts("tags")?,
         session_id: text("session_id"),
+        project: text("project"),
+        source: text("source"),
+        said_ms: value["said_ms"].as_u64(),
     })
 }
 
@@ -351,8 +355,8 @@ impl PendingWrite {
 }
 
 /// Evidence alone does not change what needs a second key.
-pub(super) fn refuse_foundational(tx: &dyn ReadTx, id: &str) -> Result<()> {
-    let tags = find_memory(tx, id)?.map(|it| Memory::of(&it).tags);
+pub(super) fn refuse_foundational(tx: &dyn ReadTx, projects: &[String], id: &str) -> Result<()> {
+    let tags = find_memory(tx, projects, id)?.map(|it| Memory::of(&it).tags);
     let tags = tags.unwrap_or_default();
     if has_foundational(&tags) {
         return Err(Error::denied(format!(
