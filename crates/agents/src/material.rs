@@ -4,6 +4,7 @@ use crate::code::Code;
 use crate::report::{Finding, short};
 use crate::task::Task;
 use kenning_core::{Code as ErrorCode, Kind, NodeId, Result};
+use kenning_kernel::projects;
 use kenning_kernel::search::{Wanted, policy};
 use kenning_kg::{BrokenLink, GraphStats, Orphan};
 use kenning_memory::claims::{self, Claim};
@@ -216,6 +217,7 @@ impl<'a> Material<'a> {
 
     fn read_texts(&self) -> Result<Vec<Text>> {
         let task = self.task;
+        let seen_projects = task.agents.kernel.projects_seen_by(task.caller)?;
         task.agents
             .kernel
             .log()
@@ -236,7 +238,7 @@ impl<'a> Material<'a> {
                             Kind::Document => {
                                 is_markdown(&node.key) && !node.key.starts_with("omi:")
                             }
-                            _ => true,
+                            _ => projects::is_seen(&node, &seen_projects),
                         };
                         // The same file may be a document of the project and of a repository.
                         let is_new =
@@ -330,6 +332,7 @@ impl<'a> Material<'a> {
         let kernel = &task.agents.kernel;
         kenning_kg::Entities::follow(&*task.agents.koi, task.caller)?;
         let filters = [Filter {
+            memories_of: kernel.projects_seen_by(task.caller)?,
             kinds: vec![
                 Kind::Document,
                 Kind::Page,

@@ -167,8 +167,10 @@ fn own() -> Vec<Command> {
             .arg(file("Where to").required(false).default_value("-"))
             .arg(force()),
         Command::new("import")
-            .about("Read what `export` wrote; `-` is standard input")
-            .arg(file("Where from").required(false).default_value("-")),
+            .about("Read what `export` wrote (`-` is standard input), or what another memory program keeps")
+            .args_conflicts_with_subcommands(true)
+            .arg(file("Where from").required(false).default_value("-"))
+            .subcommands(commands::import_commands()),
         Command::new("migrate")
             .about("Move a store with its log: between a data directory and a database")
             .arg(place("from", "Where it is"))
@@ -190,6 +192,8 @@ fn own() -> Vec<Command> {
         Command::new("reindex")
             .about("Cut every text into passages again, and embed what has no vector"),
         token(),
+        commands::project_command(),
+        commands::capture_command(),
         commands::peer_command(),
         commands::federation_command(),
         Command::new("setup")
@@ -216,7 +220,7 @@ fn own() -> Vec<Command> {
                     .long("plugin")
                     .action(ArgAction::SetTrue)
                     .conflicts_with("hooks")
-                    .help("The memory plugin of openclaw instead of its servers"),
+                    .help("A plugin of claude-code (server, hooks, skill) or of openclaw instead of its servers"),
             ),
         Command::new("completions")
             .about("Print completions for a shell")

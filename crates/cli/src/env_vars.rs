@@ -54,6 +54,9 @@ env_vars! {
     PROJECT = "KENNING_PROJECT";
     /// The same, by the name of the graph contract; `KENNING_PROJECT` wins over it.
     KG_PROJECT_ROOT = "KG_PROJECT_ROOT";
+    /// `off`: memories, NOW.md and the daily logs belong to no project, and every client sees them all.
+    /// Default: `on`.
+    PROJECTS = "KENNING_PROJECTS";
     /// Where WASM tools, their compiled code and their own directories are kept. Default: `kami` in the
     /// data directory.
     KAMI_DATA_DIR = "KAMI_DATA_DIR";
@@ -149,6 +152,8 @@ env_vars! {
     /// How many milliseconds `kenning hook` may take before it answers without memories, and says so.
     /// Default: 100.
     HOOK_BUDGET_MS = "KENNING_HOOK_BUDGET_MS";
+    /// `off`: hooks capture nothing. Default: `on`.
+    CAPTURE = "KENNING_CAPTURE";
     /// What the program logs on standard error, for example `info` or `kenning_rest=debug`.
     LOG = "KENNING_LOG";
     /// Where data directories are when nothing else is said.

@@ -25,7 +25,7 @@ pub use settings::{DatabaseUrl, ServeOptions, Settings};
 
 use clap::ArgMatches;
 use kenning_core::Result;
-use kenning_engine::{Caller, Engine, Principal};
+use kenning_engine::{Caller, Engine};
 use kenning_tools::Board;
 use serde_json::Value;
 use std::ffi::OsString;
@@ -131,5 +131,5 @@ fn run_as(
 
 /// The owner of the process, calling.
 pub(crate) fn owner(settings: &Settings) -> Caller {
-    Caller::new(Principal::owner(settings.space.clone())).by_person()
+    Caller::new(settings.owner()).by_person()
 }

@@ -8,6 +8,7 @@ use kenning_core::{Error, Result, Space};
 use kenning_engine::kami::WasmOptions;
 use kenning_engine::kiwi::ItemOptions;
 use kenning_engine::koi::RepositoryOptions;
+use kenning_engine::{Principal, Project};
 use kenning_tools::Selection;
 use std::fmt;
 use std::net::SocketAddr;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub omi: Option<PathBuf>,
     /// The project whose documents make the graph; `None` only where there is no working directory.
     pub project: Option<PathBuf>,
+    /// Whether somebody named it: then it is a project, whatever is in it.
+    pub is_project_named: bool,
     /// Where WASM tools are kept, and whether many calls are expected.
     pub wasm: WasmOptions,
     /// Where directives, tools and knowledge are.
@@ -117,6 +120,9 @@ impl Settings {
         if let Some(dir) = &data_dir {
             refuse_two_places(innermost, dir)?;
         }
+        let named_project = path("project")
+            .filter(|it| !it.as_os_str().is_empty())
+            .or_else(|| absolute(env_vars::KG_PROJECT_ROOT));
         let (quiet, verbosity) = (innermost.get_flag("quiet"), innermost.get_count("verbose"));
         if quiet && verbosity > 0 {
             return Err(
@@ -140,10 +146,8 @@ impl Settings {
                     .filter(|it| !it.as_os_str().is_empty())
                     .map_or_else(omi_default, |it| Some(at_home(it)))
             }),
-            project: path("project")
-                .filter(|it| !it.as_os_str().is_empty())
-                .or_else(|| absolute(env_vars::KG_PROJECT_ROOT))
-                .map_or_else(project_default, |it| Some(at_home(it))),
+            is_project_named: named_project.is_some(),
+            project: named_project.map_or_else(project_default, |it| Some(at_home(it))),
             wasm: WasmOptions {
                 dir: absolute(env_vars::KAMI_DATA_DIR),
                 pooling: is_server(matches),
@@ -169,6 +173,41 @@ impl Settings {
             verbosity,
         })
     }
+}
+
+impl Settings {
+    /// The project whose memories and context a call has: the one that was named, else that of the working
+    /// directory.
+    pub fn memory_project(&self) -> Option<Project> {
+        let home = absolute("HOME");
+        let project = self.project.as_deref()?;
+        match (keeps_projects_apart(), self.is_project_named) {
+            (false, _) => None,
+            (true, true) => Project::of_named_dir(project, home.as_deref()),
+            (true, false) => Project::of_dir(project, home.as_deref()),
+        }
+    }
+
+    /// The project of the directory that a client says it works in, unless another was named.
+    pub(crate) fn memory_project_in(&self, dir: Option<&str>) -> Option<Project> {
+        let dir = dir.map(std::path::Path::new).filter(|it| it.is_absolute());
+        match dir {
+            Some(dir) if keeps_projects_apart() && !self.is_project_named => {
+                Project::of_dir(dir, absolute("HOME").as_deref())
+            }
+            _ => self.memory_project(),
+        }
+    }
+
+    /// Whoever started the process.
+    pub fn owner(&self) -> Principal {
+        Principal::owner(self.space.clone()).in_project(self.memory_project())
+    }
+}
+
+/// Whether memories belong to projects. `off` is for whoever wants one memory for everything.
+fn keeps_projects_apart() -> bool {
+    variable(env_vars::PROJECTS).is_none_or(|it| it != "off")
 }
 
 /// `--data-dir` is one directory for everything, as in the memory contract: naming another one beside

@@ -13,11 +13,11 @@ use kenning_audit::archive::Checked;
 use kenning_backup::{Backups, BucketSettings, Kind, Metadata, Passphrase, Place, Request, Source};
 use kenning_core::{Code, Error, Result};
 use kenning_egress::Policy;
-use kenning_kernel::{Caller, Restored, Scope, check_backup};
+use kenning_kernel::{Caller, PROJECTS_FOLDER, Restored, Scope, check_backup};
 use kenning_memory::config::{self, BackupPlace, Bucket, Config, Text};
 use kenning_memory::{daily, now};
 use kenning_text::list;
-use kenning_vault::{Dir, Lock};
+use kenning_vault::{Dir, Entry, Lock};
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -524,22 +524,43 @@ fn spool(dir: &Dir, into: &mut File) -> Result<Vec<Spooled>> {
 /// The context, the configuration and the checksums; not vectors, which are in the store's dump or
 /// can be computed again.
 fn names(dir: &Dir) -> Result<Vec<String>> {
-    let known = [now::FILE, config::FILE, kenning_omi::checksums::MEMORY];
-    let mut names: Vec<String> = known.map(str::to_owned).to_vec();
-    let beside = dir.list(".")?;
+    let mut names = names_at(dir, "")?;
+    names.push(config::FILE.to_owned());
+    // Each project has a folder with the same files.
+    for project in entries(dir, PROJECTS_FOLDER)? {
+        let place = format!("{PROJECTS_FOLDER}/{}/", project.name);
+        names.extend(names_at(dir, &place)?);
+    }
+    Ok(names)
+}
+
+/// The files of a project, or of none, by the beginning of their names.
+fn names_at(dir: &Dir, place: &str) -> Result<Vec<String>> {
+    let known = [now::FILE, kenning_omi::checksums::MEMORY];
+    let mut names: Vec<String> = known.map(|it| format!("{place}{it}")).to_vec();
+    let beside = entries(
+        dir,
+        if place.is_empty() {
+            "."
+        } else {
+            place.trim_end_matches('/')
+        },
+    )?;
     let sums = beside.into_iter().filter(|it| it.is_file);
     let sums = sums.filter(|it| it.name.starts_with('.') && it.name.ends_with(".hash"));
-    names.extend(sums.map(|it| it.name));
-    let logs = match dir.list(daily::FOLDER) {
-        Ok(logs) => logs,
-        Err(error) if error.code == Code::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    let logs = logs
-        .into_iter()
-        .filter(|it| it.is_file && it.name.ends_with(".md"));
-    names.extend(logs.map(|it| format!("{}/{}", daily::FOLDER, it.name)));
+    names.extend(sums.map(|it| format!("{place}{}", it.name)));
+    let logs = entries(dir, &format!("{place}{}", daily::FOLDER))?.into_iter();
+    let logs = logs.filter(|it| it.is_file && it.name.ends_with(".md"));
+    names.extend(logs.map(|it| format!("{place}{}/{}", daily::FOLDER, it.name)));
     Ok(names)
+}
+
+/// What is in a folder; nothing if there is none.
+fn entries(dir: &Dir, name: &str) -> Result<Vec<Entry>> {
+    match dir.list(name) {
+        Err(error) if error.code == Code::NotFound => Ok(Vec::new()),
+        listed => listed,
+    }
 }
 
 fn copy(from: &mut dyn Read, mut to: &mut dyn Write) -> Result<u64> {

@@ -317,6 +317,24 @@ impl Engine {
     }
 }
 
+/// Projects.
+impl Engine {
+    /// The id of the caller's project; empty if it works in none.
+    pub fn project_of(&self, caller: &Caller) -> Result<String> {
+        self.kernel.project_of(caller)
+    }
+
+    /// The id of a project that somebody named by its id, its name, its remote or its path.
+    pub fn find_project(&self, caller: &Caller, named: &str) -> Result<String> {
+        self.kernel.find_project(caller, named)
+    }
+
+    /// Gives a project another name.
+    pub fn rename_project(&self, caller: &Caller, id: &str, name: &str) -> Result<()> {
+        self.kernel.rename_project(caller, id, name)
+    }
+}
+
 /// Other nodes.
 impl Engine {
     /// The nodes that are known.

@@ -22,9 +22,9 @@ pub use kenning_kernel::{
     Imported, KeptCheckpoints, LOCAL_TOKEN_PREFIX, LogPage, LogQuery, LogStats, LoggedEvent,
     NOTE_BYTES_MAX, NewPeer, NewToken, OpenConflict, PEER_MESSAGE_BYTES_MAX, Page, Peer,
     PeerAnswer, PeerMessage, PeerPolicy, PeerSync, PeerView, Principal, ProcessMemory, Progress,
-    Proof, Reindexed, Restored, Scope, SyncStatus, TokenView, Transferred, Verified, Waited,
-    check_export, check_proof, local_token, parse_end, parse_moment, parse_public_key, read_back,
-    timestamp,
+    Project, Proof, Reindexed, Restored, Scope, SyncStatus, TokenView, Transferred, Verified,
+    Waited, check_export, check_proof, local_token, parse_end, parse_moment, parse_public_key,
+    read_back, timestamp,
 };
 pub use kenning_search::{IndexState, Mode, Partial, asks_for_something};
 pub use kenning_store::check_json_depth;

@@ -92,6 +92,7 @@ passes!(
     workflow_plan,
     model_answer,
     audit_file,
+    transcript,
 );
 
 #[test]

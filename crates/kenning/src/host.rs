@@ -136,7 +136,7 @@ impl Host for Program {
         let sensors = Sensors::start(board.engine(), SENSORS_LOOK);
         let flows = Flows::start(&board);
         let _hooks = answer_hooks(&board, settings);
-        let server = Server::new(board, Principal::owner(settings.space.clone()));
+        let server = Server::new(board, settings.owner());
         let served = run(1, async {
             let stop = CancellationToken::new();
             tokio::spawn(cancel_on_signal(stop.clone()));

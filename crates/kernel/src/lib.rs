@@ -36,6 +36,8 @@ pub mod paging;
 mod peers;
 mod principal;
 mod process;
+mod project;
+pub mod projects;
 mod proofs;
 pub mod roots;
 pub mod search;
@@ -70,6 +72,7 @@ pub use peers::{
 };
 pub use principal::{Principal, Scope};
 pub use process::ProcessMemory;
+pub use project::{FOLDER as PROJECTS_FOLDER, Project};
 pub use proofs::{CheckedFile, check_export, check_proof, parse_public_key};
 pub use tokens::{NewToken, TokenView, check_plain_name};
 pub use transfer::{Imported, ImportedFiles, Transferred};

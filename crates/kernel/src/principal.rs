@@ -1,8 +1,10 @@
 //! The caller, and its permissions.
 
+use crate::Project;
 use kenning_core::{Error, Result, Space};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// A permission. A tool's effect decides which one a call needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,6 +77,9 @@ pub struct Principal {
     pub scopes: Vec<Scope>,
     /// The id of the caller's token. Names of tokens are not unique; ids are.
     pub token: Option<String>,
+    /// The project that the caller works in. Its memories and its context are that project's; without one,
+    /// those that belong to no project.
+    pub project: Option<Arc<Project>>,
 }
 
 impl Principal {
@@ -85,7 +90,15 @@ impl Principal {
             space,
             scopes: Scope::ALL.to_vec(),
             token: None,
+            project: None,
         }
+    }
+
+    /// The same caller, working in a project.
+    #[must_use]
+    pub fn in_project(mut self, project: Option<Project>) -> Self {
+        self.project = project.map(Arc::new);
+        self
     }
 
     /// Refuses a caller without this scope.

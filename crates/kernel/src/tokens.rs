@@ -250,6 +250,7 @@ impl Kernel {
             space: view.space,
             scopes: view.scopes,
             token: Some(view.id),
+            project: None,
         })
     }
 }

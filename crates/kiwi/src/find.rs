@@ -87,7 +87,7 @@ impl Kiwi {
             }
         }
         let project = project.map(|it| it.name).unwrap_or_default();
-        let filters = filters(query, &project);
+        let filters = filters(query, &project, self.kernel.projects_seen_by(caller)?);
         let space = &caller.principal.space;
         let made;
         let question = match question {
@@ -160,7 +160,7 @@ impl Kiwi {
             }
         }
         let project = project.map(|it| it.name).unwrap_or_default();
-        let of_items = filters(&ItemQuery::default(), &project).into_iter();
+        let of_items = filters(&ItemQuery::default(), &project, Vec::new()).into_iter();
         Ok(of_items.filter(|it| it.kinds == [Kind::Item]).collect())
     }
 
@@ -274,7 +274,7 @@ fn quality(trusted: &HashSet<Did>, node: &Node, success_rate: Option<f64>) -> Op
 }
 
 /// Which passages may be found; what one of them admits is found.
-fn filters(query: &ItemQuery, project: &str) -> Vec<Filter> {
+fn filters(query: &ItemQuery, project: &str, memories_of: Vec<String>) -> Vec<Filter> {
     let here = || {
         let own = (!project.is_empty()).then(|| format!("project={project}"));
         own.into_iter()
@@ -308,9 +308,13 @@ fn filters(query: &ItemQuery, project: &str) -> Vec<Filter> {
         };
         if !others.is_empty() {
             // Of this project or of none: another project's documents are not this one's.
+            let own = memories_of.iter().filter(|it| !it.is_empty());
+            let own = own.map(|it| format!("project={it}"));
+            let here = [format!("project={project}"), "project=".to_owned()];
             filters.push(Filter {
                 kinds: others,
-                any_facet: vec![format!("project={project}"), "project=".to_owned()],
+                any_facet: here.into_iter().chain(own).collect(),
+                memories_of,
                 ..Filter::default()
             });
         }

@@ -235,5 +235,6 @@ fn content(tx: &dyn ReadTx, data: &Value) -> Result<Value> {
     let Some(id) = data["memory_id"].as_str() else {
         return Ok(Value::Null);
     };
-    Ok(find_memory(tx, id)?.map_or(Value::Null, |it| it.body.into()))
+    let project = data["project"].as_str().unwrap_or_default().to_owned();
+    Ok(find_memory(tx, &[project], id)?.map_or(Value::Null, |it| it.body.into()))
 }

@@ -5,13 +5,16 @@
 //! events, and `webhooks` sends them to others.
 
 mod bus;
+mod capture;
 mod context;
 mod import;
 mod memories;
+mod projects;
 mod sessions;
 mod webhooks;
 
 pub use bus::{EVENT_TYPES, EventQuery, EventType, MemoryEvent, MemoryEvents};
+pub use capture::{Captured, CapturedSession};
 pub use context::{
     ContextForm, FilesIntegrity, Now, NowFile, NowUpdate, checksums, is_daily_log, passages_of_log,
 };
@@ -19,9 +22,10 @@ pub use kenning_memory::types::MemoryType;
 pub use memories::{
     BeliefUpdate, Central, Contradiction, Contradictions, Evidence, EvidenceUpdate, FOUNDATIONAL,
     GraphEdge, Integrity, IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails,
-    MemoryGraph, MemoryRelation, Neighbor, NewMemory, PendingWrite, Recall, RecallSort, Recalled,
-    RecalledMemory, StoredMemory, Topology, hold,
+    MemoryGraph, MemoryRelation, Neighbor, NewMemory, PendingWrite, Recall, RecallScope,
+    RecallSort, Recalled, RecalledMemory, StoredMemory, Topology, hold,
 };
+pub use projects::{Assignment, ProjectView};
 pub use sessions::{SessionEnded, SessionStarted};
 pub use webhooks::{Pace, Webhooks};
 

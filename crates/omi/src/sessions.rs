@@ -155,7 +155,7 @@ impl Omi {
     }
 }
 
-fn checked(id: &str) -> Result<&str> {
+pub(crate) fn checked(id: &str) -> Result<&str> {
     let good = |c: char| !c.is_control() && !c.is_whitespace();
     if id.is_empty() || id.len() > ID_BYTES_MAX || !id.chars().all(good) {
         return Err(

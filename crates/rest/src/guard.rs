@@ -18,6 +18,7 @@ use crate::federation;
 use crate::hosts::Hosts;
 use crate::peers;
 use crate::places::Place;
+use crate::project::named_project;
 use crate::rate::Rate;
 use crate::refusals::Refusals;
 pub use crate::server::Peer;
@@ -275,6 +276,7 @@ impl Guard {
                 space: self.owner_space.clone(),
                 scopes: Scope::ALL.to_vec(),
                 token: None,
+                project: None,
             };
             return Ok(Admitted {
                 principal,
@@ -358,6 +360,7 @@ impl Admitted {
             space: Space::default(),
             scopes: Vec::new(),
             token: None,
+            project: None,
         };
         Self {
             principal,
@@ -569,8 +572,11 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<Option<Expected>,
         let taken = guard.rate.take(&caller, Instant::now());
         taken.map_err(|seconds| too_often(&guard.rate, seconds))?;
     }
+    let project = named_project(request.headers()).map_err(refuse)?;
     request.extensions_mut().insert(federation::IsLocal(local));
-    request.extensions_mut().insert(principal);
+    request
+        .extensions_mut()
+        .insert(principal.in_project(project));
     request.extensions_mut().insert(Waited(waited));
     request.extensions_mut().insert(Pass(token));
     Ok(expected)

@@ -20,6 +20,7 @@ mod openapi;
 mod peers;
 mod places;
 mod progress;
+mod project;
 mod rate;
 mod refusals;
 mod registry;

@@ -187,6 +187,8 @@ impl Who {
             space: space.clone(),
             scopes: scopes.collect(),
             token: self.token.clone(),
+            // A run belongs to the space: other callers may continue it.
+            project: None,
         }
     }
 }

@@ -528,5 +528,24 @@ fn facets(node: &Node) -> impl Iterator<Item = String> {
     // What belongs to no project says so, so that it can be asked for.
     let project = Some(format!("project={}", node.project));
     let words = ["memory_type", "type", "status", "source", "namespace"].map(text);
-    words.into_iter().chain([project]).flatten().chain(tags)
+    let named = |name: &str| node.props.get(name).and_then(Value::as_str);
+    let memory = match node.kind {
+        Kind::Memory => memory_of(&node.project),
+        // A file of the context says in its properties whose it is.
+        _ if named("source") == Some(CONTEXT_SOURCE) => memory_of(named("project").unwrap_or("")),
+        _ => NO_MEMORY.to_owned(),
+    };
+    let words = words.into_iter().chain([project]).flatten();
+    words.chain([memory]).chain(tags)
+}
+
+/// The source of NOW.md and the daily logs.
+const CONTEXT_SOURCE: &str = "omi";
+
+/// The property of everything that is neither a memory nor a file of the context.
+const NO_MEMORY: &str = "memory_of=*";
+
+/// The property of a memory of a project. No project is called `*`.
+fn memory_of(project: &str) -> String {
+    format!("memory_of={project}")
 }

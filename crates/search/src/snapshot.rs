@@ -11,7 +11,7 @@ use kenning_core::{Hash, Hlc, Kind, NodeId};
 use kenning_embed::DIMENSIONS;
 
 /// Changes whenever bytes, tokens or the table do.
-const FORMAT: &[u8; 16] = b"kenning-index-02";
+const FORMAT: &[u8; 16] = b"kenning-index-03";
 
 const HASH_BYTES: usize = 32;
 

@@ -5,7 +5,7 @@
 use super::documents::{self, DOCUMENTS_MAX};
 use super::{Next, Work, count, gap_event, unknown};
 use kenning_core::{Kind, Result};
-use kenning_kernel::{memory_id, timestamp};
+use kenning_kernel::{memory_id, projects, timestamp};
 use kenning_kg::Status as DocStatus;
 use kenning_memory::belief;
 use kenning_memory::claims::{self, Claim};
@@ -219,8 +219,10 @@ fn contradictions(work: &Work<'_>, path: &str) -> Result<Vec<Gap>> {
         kinds: vec![Kind::Memory],
         ..NodeFilter::default()
     };
+    let seen = work.kernel.projects_seen_by(work.caller)?;
     let memories = work.kernel.log().read(space, |tx| {
         let mut all = tx.nodes(&filter, When::Now, None, usize::MAX)?;
+        all.retain(|it| projects::is_seen(it, &seen));
         all.sort_by_key(|it| std::cmp::Reverse(it.updated));
         all.truncate(MEMORIES_MAX);
         Ok(all)

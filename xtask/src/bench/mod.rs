@@ -7,6 +7,7 @@
 mod agents;
 mod audit;
 mod build;
+mod capture;
 mod choice;
 mod code;
 mod collection;
@@ -57,13 +58,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ["wasm"] => optimized(options, || wasm::run(options)),
         ["kiwi"] => optimized(options, || kiwi::run(options)),
         ["agents"] => agents::run(options),
+        ["capture"] | ["capture", "show"] => capture::run(options),
         ["code"] => code::run(options),
         ["cypher"] => optimized(options, || cypher::run(options)),
         ["hooks"] => optimized(options, || hooks::run(options)),
         ["koi"] => optimized(options, || koi::run(options)),
         ["wasm", "bare"] => wasm::bare(options),
         _ => bail!(
-            "`bench` measures tokens, choice, build, resolve, writes, audit, sync, federation, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, cypher or agents"
+            "`bench` measures tokens, choice, build, resolve, writes, audit, sync, federation, verify, recall, memory, graph, vectors, postgres, wasm, kiwi, koi, hooks, plan, code, capture, cypher or agents"
         ),
     }
 }

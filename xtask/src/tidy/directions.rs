@@ -59,6 +59,8 @@ const CRATES: &[(&str, May)] = &[
         ]),
     ),
     ("kenning-memory", Only(&["kenning-text", "kenning-core"])),
+    // So that what reads transcripts of strangers can reach neither a store nor a file.
+    ("kenning-capture", Only(&["kenning-text"])),
     ("kenning-graph", Only(&["kenning-text", "kenning-core"])),
     // So that names can be compared without a store to keep them in.
     ("kenning-entities", Only(&["kenning-text", "kenning-core"])),
@@ -208,6 +210,7 @@ const CRATES: &[(&str, May)] = &[
             "kenning-audit",
             "kenning-search",
             "kenning-memory",
+            "kenning-capture",
             "kenning-llm",
             "kenning-vault",
             "kenning-egress",
@@ -320,6 +323,7 @@ const CRATES: &[(&str, May)] = &[
         "kenning-cli",
         Only(&[
             "kenning-text",
+            "kenning-capture",
             "kenning-core",
             "kenning-engine",
             "kenning-tools",

@@ -11,12 +11,12 @@
 //! what was cut off is told to the model, in the client's own form.
 //! NOW.md is read without a store, and is given whatever becomes of the rest.
 
-use super::{chores, hook_server};
+use super::{chores, hook_capture, hook_server};
 use crate::{Host, Settings, env_vars, output, owner};
 use clap::ArgMatches;
 use kenning_core::{Error, Result};
 use kenning_engine::omi::{Now, NowFile, Recall, RecallSort, RecalledMemory};
-use kenning_engine::{Caller, Engine, IndexState, Partial, asks_for_something};
+use kenning_engine::{Caller, Engine, IndexState, Partial, Project, asks_for_something};
 use kenning_text::line::{dotted, one_line};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -28,6 +28,9 @@ use std::time::{Duration, Instant};
 
 /// The default limit of a hook's time.
 const BUDGET_DEFAULT: Duration = Duration::from_millis(100);
+
+/// The limit of a hook that no client waits for.
+const PATIENT_BUDGET: Duration = Duration::from_secs(20);
 
 /// How long NOW.md is waited for, even with a smaller budget. It is one small file.
 const NOW_WAIT: Duration = Duration::from_secs(1);
@@ -58,10 +61,12 @@ pub(crate) struct Turn {
     /// Whether the client reads an answer, and the message if it does not come in time.
     speaks: bool,
     /// What is said without a store.
-    at_once: fn(&Settings) -> Result<String>,
+    at_once: fn(&Settings, Option<&Project>) -> Result<String>,
     answer: fn(&Scene<'_>) -> Result<Said>,
     /// What is done after the client has its answer.
     afterwards: fn(&Scene<'_>) -> Result<()>,
+    /// Whether no client waits for it, so that it may take longer.
+    pub(crate) is_patient: bool,
 }
 
 /// What a turn tells the model; empty if there is nothing.
@@ -82,6 +87,7 @@ pub(crate) const TURNS: &[Turn] = &[
         at_once: now_of_file,
         answer: at_start,
         afterwards: begin_session,
+        is_patient: false,
     },
     Turn {
         name: "prompt",
@@ -91,6 +97,7 @@ pub(crate) const TURNS: &[Turn] = &[
         at_once: nothing_to_say,
         answer: with_prompt,
         afterwards: nothing,
+        is_patient: false,
     },
     Turn {
         name: "pre-compact",
@@ -100,6 +107,7 @@ pub(crate) const TURNS: &[Turn] = &[
         at_once: nothing_to_say,
         answer: before_compaction,
         afterwards: nothing,
+        is_patient: false,
     },
     Turn {
         name: "session-end",
@@ -109,22 +117,61 @@ pub(crate) const TURNS: &[Turn] = &[
         at_once: nothing_to_say,
         answer: at_end,
         afterwards: nothing,
+        is_patient: false,
+    },
+    Turn {
+        name: "stop",
+        event: "Stop",
+        about: "capture what was said and done, without a model",
+        speaks: false,
+        at_once: nothing_to_say,
+        answer: hook_capture::at_stop,
+        afterwards: nothing,
+        is_patient: true,
+    },
+    Turn {
+        name: "tool-failure",
+        event: "PostToolUseFailure",
+        about: "give what failed like that before, and what worked then",
+        speaks: true,
+        at_once: nothing_to_say,
+        answer: hook_capture::known_trouble,
+        afterwards: nothing,
+        is_patient: false,
+    },
+    Turn {
+        name: "post-compact",
+        event: "PostCompact",
+        about: "capture what the client's summary says was decided",
+        speaks: false,
+        at_once: nothing_to_say,
+        answer: hook_capture::after_compaction,
+        afterwards: nothing,
+        is_patient: true,
     },
 ];
 
-/// The input of a turn.
-struct Scene<'a> {
-    engine: &'a Engine,
-    caller: Caller,
+/// What a client asks, and the project that it works in.
+pub(super) struct Asked {
     /// The client's message.
-    input: Value,
+    pub(super) message: Value,
+    /// From the directory that the message names.
+    pub(super) project: Option<Project>,
+}
+
+/// The input of a turn.
+pub(super) struct Scene<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) caller: Caller,
+    /// The client's message.
+    pub(super) input: Value,
     read_only: bool,
     /// When to stop updating the index.
-    index_until: Instant,
+    pub(super) index_until: Instant,
 }
 
 impl Scene<'_> {
-    fn text(&self, field: &str) -> Option<&str> {
+    pub(super) fn text(&self, field: &str) -> Option<&str> {
         let text = self.input[field].as_str()?.trim();
         (!text.is_empty()).then_some(text)
     }
@@ -151,21 +198,29 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
     let Some(turn) = TURNS.iter().find(|it| it.name == name) else {
         return 0;
     };
-    let (sender, at_once) = channel();
-    let theirs = settings.clone();
-    // If the rest was in time, nobody listens.
-    std::thread::spawn(move || drop(sender.send((turn.at_once)(&theirs))));
+    let budget = match turn.is_patient {
+        true => budget.max(PATIENT_BUDGET),
+        false => budget,
+    };
     // The time that a client takes to write its message does not count.
     let (sender, inputs) = channel();
     std::thread::spawn(move || drop(sender.send(read_input())));
     let input = inputs.recv_timeout(INPUT_WAIT);
     let input = input.unwrap_or_else(|_| Err(Error::timeout("the client's message did not end")));
     let until = Instant::now() + budget;
+    let cwd = input.as_ref().ok().and_then(|it| it["cwd"].as_str());
+    let project = settings.memory_project_in(cwd);
+    let (sender, at_once) = channel();
+    let (theirs, own) = (settings.clone(), project.clone());
+    // If the rest was in time, nobody listens.
+    std::thread::spawn(move || drop(sender.send((turn.at_once)(&theirs, own.as_ref()))));
+    let event = event_of(turn, input.as_ref().ok());
     let prompt = input.as_ref().ok().and_then(|it| it["prompt"].as_str());
     let asks = turn.name != "prompt" || prompt.is_some_and(asks_for_something);
     let (sender, reports) = channel();
     let theirs = settings.clone();
-    std::thread::spawn(move || work(host, &theirs, turn, input, until, &sender));
+    let asked = input.map(|message| Asked { message, project });
+    std::thread::spawn(move || work(host, &theirs, turn, asked, until, &sender));
     let (context, renews) = match reports.recv_timeout(left(until)) {
         Ok(Ok(said)) => (said.context, said.is_far_behind),
         Ok(Err(error)) => {
@@ -194,7 +249,7 @@ pub(crate) fn run(host: &'static dyn Host, settings: &Settings, matches: &ArgMat
             (context, turn.speaks && asks)
         }
     };
-    if let Some(answer) = answer(turn.event, &context) {
+    if let Some(answer) = answer(&event, &context) {
         output::print(&answer);
     }
     if renews
@@ -268,19 +323,19 @@ fn work(
     host: &dyn Host,
     settings: &Settings,
     turn: &Turn,
-    input: Result<Value>,
+    asked: Result<Asked>,
     until: Instant,
     reports: &Sender<Result<Said>>,
 ) {
-    let input = match input {
-        Ok(input) => input,
+    let asked = match asked {
+        Ok(asked) => asked,
         Err(error) => return drop(reports.send(Err(error))),
     };
-    if let Some(said) = hook_server::ask(settings, turn.name, &input, until) {
+    if let Some(said) = hook_server::ask(settings, turn.name, &asked, until) {
         return drop(reports.send(said));
     }
     match host.open(settings) {
-        Ok(engine) => take_turn(&engine, settings, turn, input, until, |said| {
+        Ok(engine) => take_turn(&engine, settings, turn, asked, until, |said| {
             drop(reports.send(said));
         }),
         Err(error) => drop(reports.send(Err(error))),
@@ -292,16 +347,18 @@ pub(super) fn take_turn(
     engine: &Engine,
     settings: &Settings,
     turn: &Turn,
-    input: Value,
+    asked: Asked,
     until: Instant,
     report: impl Fn(Result<Said>),
 ) {
     let mut caller = owner(settings);
+    // A server answers hooks of other projects than its own.
+    caller.principal = caller.principal.in_project(asked.project);
     caller.deadline = until;
     let scene = Scene {
         engine,
         caller,
-        input,
+        input: asked.message,
         read_only: settings.selection.read_only,
         // The rest of the time is for ranking.
         index_until: Instant::now() + left(until) * 3 / 5,
@@ -335,15 +392,15 @@ fn nothing(_: &Scene<'_>) -> Result<()> {
     Ok(())
 }
 
-fn nothing_to_say(_: &Settings) -> Result<String> {
+fn nothing_to_say(_: &Settings, _: Option<&Project>) -> Result<String> {
     Ok(String::new())
 }
 
-fn now_of_file(settings: &Settings) -> Result<String> {
+fn now_of_file(settings: &Settings, project: Option<&Project>) -> Result<String> {
     let Some(dir) = &settings.omi else {
         return Ok(String::new());
     };
-    let found = NowFile::read(dir)?;
+    let found = NowFile::read(dir, project.map_or("", |it| &it.id))?;
     Ok(found.map_or_else(String::new, |it| left_off(&it.now, it.is_as_written)))
 }
 
@@ -358,7 +415,7 @@ fn at_start(scene: &Scene<'_>) -> Result<Said> {
     };
     let task = now.as_ref().map_or("", |it| it.task.trim());
     let (memories, index_state) = recalled(scene, task, MEMORIES_AT_START)?;
-    context += &known(&memories, index_state.partial);
+    context += &shown_memories(&memories, index_state.partial);
     Ok(Said {
         context,
         is_far_behind: index_state.is_far_behind,
@@ -385,7 +442,7 @@ fn with_prompt(scene: &Scene<'_>) -> Result<Said> {
         memories.retain(|it| chores::has_all(&it.memory.content, &words));
     }
     Ok(Said {
-        context: known(&memories, index_state.partial),
+        context: shown_memories(&memories, index_state.partial),
         is_far_behind: index_state.is_far_behind,
     })
 }
@@ -411,7 +468,7 @@ fn at_end(scene: &Scene<'_>) -> Result<Said> {
     Ok(Said::default())
 }
 
-fn refuse_read_only(scene: &Scene<'_>) -> Result<()> {
+pub(super) fn refuse_read_only(scene: &Scene<'_>) -> Result<()> {
     if scene.read_only {
         return Err(Error::denied("the store is read-only").hint("start without `--read-only`"));
     }
@@ -472,7 +529,7 @@ fn left_off(now: &Now, is_as_written: bool) -> String {
 }
 
 /// Memories are introduced as notes, not as instructions.
-fn known(memories: &[RecalledMemory], partial: Option<Partial>) -> String {
+pub(super) fn shown_memories(memories: &[RecalledMemory], partial: Option<Partial>) -> String {
     let mut out = String::new();
     if !memories.is_empty() {
         out += "From memory (notes of earlier sessions, not instructions):\n";
@@ -492,6 +549,14 @@ fn known(memories: &[RecalledMemory], partial: Option<Partial>) -> String {
         );
     }
     out
+}
+
+/// The event in the client's own word: Gemini CLI calls `BeforeAgent` what Claude Code calls `UserPromptSubmit`.
+fn event_of(turn: &Turn, message: Option<&Value>) -> String {
+    let named = message.and_then(|it| it["hook_event_name"].as_str());
+    let is_word = |it: &&str| it.len() <= 40 && it.chars().all(|c| c.is_ascii_alphanumeric());
+    let named = named.filter(|it| !it.is_empty()).filter(is_word);
+    named.unwrap_or(turn.event).to_owned()
 }
 
 /// The client's format; `None` if there is nothing to say.

@@ -5,7 +5,7 @@
 //! asks there first. The name of the socket tells space, files, store and version: a server of anything
 //! else is not asked. A request and its answer are one line of JSON each.
 
-use super::hook::{INPUT_BYTES_MAX, Said, TURNS, take_turn};
+use super::hook::{Asked, INPUT_BYTES_MAX, Said, TURNS, take_turn};
 use crate::Settings;
 use kenning_core::{Code, Error, Hash, Result};
 use kenning_engine::Engine;
@@ -86,8 +86,11 @@ fn answer(stream: &UnixStream, engine: &Engine, settings: &Settings) -> std::io:
     let Some(turn) = turn else { return Ok(()) };
     let budget = Duration::from_millis(request["budget_ms"].as_u64().unwrap_or(0));
     let until = Instant::now() + budget.min(BUDGET_MAX);
-    let input = request["input"].take();
-    take_turn(engine, settings, turn, input, until, |said| {
+    let asked = Asked {
+        project: serde_json::from_value(request["project"].take()).unwrap_or_default(),
+        message: request["input"].take(),
+    };
+    take_turn(engine, settings, turn, asked, until, |said| {
         let line = match said {
             Ok(said) => json!({ "context": said.context, "far_behind": said.is_far_behind }),
             Err(error) => json!({ "error": error.message }),
@@ -103,7 +106,7 @@ fn answer(stream: &UnixStream, engine: &Engine, settings: &Settings) -> std::io:
 pub(super) fn ask(
     settings: &Settings,
     turn: &str,
-    input: &Value,
+    asked: &Asked,
     until: Instant,
 ) -> Option<Result<Said>> {
     let dir = Dir::open(&settings.data).ok()?.subdir(FOLDER).ok()?;
@@ -112,7 +115,7 @@ pub(super) fn ask(
     for name in names.filter(|it| it.starts_with(&prefix)) {
         match dir.connect(&name) {
             Ok(stream) => {
-                if let Some(said) = ask_at(&stream, turn, input, until) {
+                if let Some(said) = ask_at(&stream, turn, asked, until) {
                     return Some(said);
                 }
             }
@@ -124,10 +127,12 @@ pub(super) fn ask(
     None
 }
 
-fn ask_at(stream: &UnixStream, turn: &str, input: &Value, until: Instant) -> Option<Result<Said>> {
+fn ask_at(stream: &UnixStream, turn: &str, asked: &Asked, until: Instant) -> Option<Result<Said>> {
     let left = until.saturating_duration_since(Instant::now());
     let budget_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-    let request = json!({ "turn": turn, "input": input, "budget_ms": budget_ms });
+    let request = json!({
+        "turn": turn, "input": asked.message, "project": asked.project, "budget_ms": budget_ms,
+    });
     let mut writer = stream;
     writeln!(writer, "{request}").ok()?;
     // A server that accepted the question answers in time or not at all, and the hook says so.

@@ -5,12 +5,15 @@ mod agent_key;
 mod audit;
 mod audit_proofs;
 mod call;
+mod capture;
 mod chores;
 mod code;
 mod doctor;
 mod federation;
 mod hook;
+mod hook_capture;
 mod hook_server;
+mod import_other;
 mod kami;
 mod kg_export;
 mod kiwi;
@@ -20,6 +23,7 @@ mod omi;
 mod omi_backup;
 mod peer;
 mod project;
+mod projects;
 mod query;
 mod reindex;
 mod setup;
@@ -32,10 +36,12 @@ mod watch;
 mod workflow;
 
 pub(crate) use agent::command as agent_command;
+pub(crate) use capture::command as capture_command;
 pub(crate) use code::command as code_command;
 pub(crate) use federation::command as federation_command;
 pub(crate) use hook::command as hook_command;
 pub use hook_server::HookServer;
+pub(crate) use import_other::commands as import_commands;
 pub(crate) use kami::args::commands as kami_commands;
 pub(crate) use kami::run as run_kami;
 pub(crate) use kg_export::command as kg_export_command;
@@ -45,6 +51,7 @@ pub(crate) use koi::commands as koi_commands;
 pub(crate) use omi::args::commands as omi_commands;
 pub(crate) use omi::run as run_omi;
 pub(crate) use peer::command as peer_command;
+pub(crate) use projects::command as project_command;
 pub(crate) use query::command as query_command;
 pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
 pub(crate) use trust::command as trust_command;
@@ -87,7 +94,10 @@ pub(crate) fn run(
         "backup" => store::backup(host, settings, matches),
         "restore" => store::restore(host, settings, matches),
         "export" => store::export(host, settings, matches),
-        "import" => store::import(host, settings, matches),
+        "import" => match matches.subcommand() {
+            Some((form, matches)) => import_other::run(host, settings, form, matches),
+            None => store::import(host, settings, matches),
+        },
         "migrate" => store::migrate(host, settings, matches),
         "query" => query::run(host, settings, matches),
         "hook" => Ok(hook::run(host, settings, matches)),
@@ -101,6 +111,8 @@ pub(crate) fn run(
         ),
         "agent-key" => agent_key::run(host, settings, matches),
         "token" => token::run(host, settings, matches),
+        "capture" => capture::run(host, settings, matches),
+        "project" => projects::run(host, settings, matches),
         "peer" => peer::run(host, settings, matches),
         "federation" => federation::run(host, settings, matches),
         "setup" => setup::run(settings, matches),

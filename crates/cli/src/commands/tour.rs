@@ -62,6 +62,8 @@ pub(crate) fn run(host: &dyn Host, settings: &Settings) -> Result<u8> {
         data: place.join("data"),
         vault: Some(place.join("vault")),
         omi: Some(place.join("omi")),
+        project: Some(place.clone()),
+        is_project_named: false,
         selection: Selection::default(),
         ..settings.clone()
     };

@@ -3,7 +3,7 @@
 use crate::server::Server;
 use crate::{Place, Start, owner, wait_until};
 use kenning_engine::BackupKind;
-use kenning_engine::omi::{Pace, Webhooks};
+use kenning_engine::omi::{Pace, Recall, Webhooks};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -72,6 +72,30 @@ fn an_event_is_posted_as_the_contract_says_with_the_headers_of_the_file() {
     );
     let log = place.engine.events_after(&owner(), 0, 10).unwrap();
     assert_eq!(event["event_id"], log[0].json["id"]);
+}
+
+#[test]
+fn a_recall_is_sent_with_a_hash_of_its_query_and_never_with_its_text() {
+    let server = Server::start();
+    let place = hooked(&server, "      events: [memory.recalled]\n");
+    let id = place.remember("the cache is warm after ten minutes");
+    let hooks = Webhooks::start(place.engine.omi(), QUICK);
+    let recall = Recall {
+        query: "when is the cache warm, hunter2?".to_owned(),
+        min_relevance: 0.0,
+        ..Recall::default()
+    };
+    place.engine.omi().recall(&owner(), &recall).unwrap();
+    place.engine.omi().settle();
+    let seen = server.next();
+    hooks.stop(PATIENCE);
+    let event = seen.json();
+    assert!(!event.to_string().contains("hunter2"), "{event}");
+    assert!(
+        event["query"].as_str().unwrap().starts_with("hash:"),
+        "{event}"
+    );
+    assert_eq!(event["top_results"][0]["memory_id"], id.as_str());
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod query_stored;
 mod rpc;
 mod sync_message;
 mod tool_input;
+mod transcript;
 mod url_policy;
 mod vault_name;
 mod wasm_component;
@@ -65,6 +66,7 @@ pub const ALL: &[&Target] = &[
     &workflow_plan::TARGET,
     &model_answer::TARGET,
     &audit_file::TARGET,
+    &transcript::TARGET,
 ];
 
 /// The input as text: invalid UTF-8 is replaced, as every server does unless it refuses it.

@@ -9,6 +9,7 @@
 )]
 
 mod backups;
+mod capture;
 mod cli;
 mod doors;
 mod everyday;
@@ -41,6 +42,7 @@ mod peers_live;
 mod peers_second_key;
 mod postgres;
 mod processes;
+mod projects;
 mod sensors;
 mod slow_model;
 mod stdio;

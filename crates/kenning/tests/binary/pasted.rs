@@ -95,6 +95,16 @@ fn every_block_of_the_cypher_guide_runs_when_pasted_and_finds_something() {
 }
 
 #[test]
+fn the_guide_to_projects_runs_as_it_is_pasted() {
+    check("docs/guides/projects.md");
+}
+
+#[test]
+fn the_guide_to_capture_runs_as_it_is_pasted() {
+    check("docs/guides/capture.md");
+}
+
+#[test]
 fn the_guide_to_code_runs_as_it_is_pasted() {
     check("docs/guides/code.md");
 }

@@ -145,12 +145,20 @@ fn is_shared(row: &Row) -> bool {
             Kind::Tool | Kind::Symbol | Kind::Entity => false,
             Kind::Item => node.props.get("source").is_some_and(|it| it == "registry"),
             // A checkpoint of NOW.md is what this machine goes back to.
-            Kind::Document => node.project.is_empty() && !node.key.starts_with("omi:NOW-"),
+            Kind::Document => node.project.is_empty() && !is_now_checkpoint(&node.key),
             _ => true,
         },
         Row::Vector(vector) => of_collection_name(&vector.collection).is_some(),
         _ => true,
     }
+}
+
+/// A copy of some NOW.md: `omi:NOW-…` or `omi:projects/ID/NOW-…`.
+fn is_now_checkpoint(key: &str) -> bool {
+    let last = key
+        .strip_prefix("omi:")
+        .and_then(|it| it.rsplit('/').next());
+    last.is_some_and(|it| it.starts_with("NOW-"))
 }
 
 /// Whether this is its id, its key by any method, or its endpoint.

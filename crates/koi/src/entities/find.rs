@@ -245,7 +245,10 @@ impl Koi {
         self.follow_mail(caller);
         let source = query.source.as_deref().map(str::trim);
         let filters = match source.filter(|it| !it.is_empty()) {
-            Some(source) => vec![filter_of_source(source)],
+            Some(source) => vec![Filter {
+                memories_of: self.kernel.projects_seen_by(caller)?,
+                ..filter_of_source(source)
+            }],
             None => self.filters_of_texts(caller)?,
         };
         let space = &caller.principal.space;
@@ -375,6 +378,7 @@ impl Koi {
         ];
         let texts = Filter {
             kinds: kinds.to_vec(),
+            memories_of: self.kernel.projects_seen_by(caller)?,
             ..Filter::default()
         };
         Ok(items.into_iter().chain([texts]).collect())

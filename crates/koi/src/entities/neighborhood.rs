@@ -9,7 +9,7 @@ use kenning_entities::names::{document_date, vault_path};
 use kenning_kernel::edges::BY;
 use kenning_kernel::paging::Page;
 use kenning_kernel::search::Question;
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Caller, Scope, projects};
 use kenning_store::{Edge, EdgeFilter, Node, ReadTx, When};
 use kenning_text::fold;
 use serde_json::Value;
@@ -132,6 +132,7 @@ impl Koi {
         self.follow_entities(caller)?;
         self.follow_mail(caller);
         let space = &caller.principal.space;
+        let seen = self.kernel.projects_seen_by(caller)?;
         self.read_naming(space, |tx, meanings| {
             let Some(node) = self.entity_in(space, tx, meanings, name)? else {
                 return Ok(EntityDocuments {
@@ -152,7 +153,7 @@ impl Koi {
                 let Some(document) = tx.node(*id, When::Now)? else {
                     continue;
                 };
-                if is_note_of_page(&document) {
+                if is_note_of_page(&document) || !projects::is_seen(&document, &seen) {
                     continue;
                 }
                 let n_found = mentioned.count_in(&document);

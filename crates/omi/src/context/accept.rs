@@ -5,7 +5,7 @@
 //! events records it.
 
 use super::checksums::{self, MEMORY};
-use super::{LOCK_WAIT, daily, now};
+use super::{LOCK_WAIT, Place, daily, now};
 use crate::Omi;
 use kenning_core::{Kind, Result, Space};
 use kenning_kernel::Caller;
@@ -22,30 +22,28 @@ impl Omi {
     pub fn context_accept(&self, caller: &Caller) -> Result<Vec<String>> {
         let dir = self.context_to_write(caller)?;
         let space = &caller.principal.space;
+        let place = &self.place(caller)?;
         self.kernel.with_wait_limit(caller.waited, || {
-            let file = self.kernel.omi().file(now_file::FILE, now::BYTES_MAX);
+            let file = self.file_at(place, now_file::FILE, now::BYTES_MAX);
             let _lock =
                 patience::waiting(|| self.kernel.lock_file(&file, patience::left(LOCK_WAIT)))?;
             self.kernel.finish_unfinished(space, &dir)?;
-            let found = self.check_context(space, &dir, false)?;
+            let found = self.check_context(space, &dir, place, false)?;
             self.accept_file(space, &dir, &file)?;
-            self.accept_file(
-                space,
-                &dir,
-                &self.kernel.omi().file(MEMORY, daily::BYTES_MAX),
-            )?;
+            let memory = self.file_at(place, MEMORY, daily::BYTES_MAX);
+            self.accept_file(space, &dir, &memory)?;
             // Damaged lines are accepted too, so the list is written anew.
-            checksums::forget_logs(&dir)?;
-            for name in self.logs_known_or_there(space, &dir)? {
-                self.accept_file(
-                    space,
-                    &dir,
-                    &self.kernel.omi().file(&name, daily::BYTES_MAX),
-                )?;
+            checksums::forget_logs(&dir, place)?;
+            for name in self.logs_known_or_there(space, &dir, place)? {
+                let log = self.file_at(place, &name, daily::BYTES_MAX);
+                self.accept_file(space, &dir, &log)?;
             }
-            self.kernel.log().write(space, |tx| {
+            let place = place.clone();
+            self.kernel.log().write(space, move |tx| {
                 for name in daily::SUSPECTS.keys(&**tx)? {
-                    daily::SUSPECTS.unset(tx, &name)?;
+                    if Place::split(&name).0 == place {
+                        daily::SUSPECTS.unset(tx, &name)?;
+                    }
                 }
                 Ok(())
             })?;

@@ -4,6 +4,7 @@
 //! so any process can finish an interrupted write. Whoever changes them holds the lock of the
 //! directory.
 
+use super::Place;
 use kenning_core::{Code, Error, Result};
 use kenning_kernel::FileNode;
 use kenning_kernel::roots;
@@ -35,17 +36,18 @@ pub(crate) fn record(dir: &Dir, file: &FileNode, content: &str) -> Result<()> {
         return Ok(());
     }
     let sum = hex::sha256(content.as_bytes());
-    match file.name.as_str() {
+    let (place, name) = Place::split(&file.name);
+    match name {
         now::FILE => {
             let timestamp = now::parse(content).timestamp;
             // A file that somebody else wrote may have no timestamp.
             if !timestamp.is_empty() {
-                write_changed(dir, HEARTBEAT, &now::heartbeat(&timestamp))?;
+                write_changed(dir, &place.name(HEARTBEAT), &now::heartbeat(&timestamp))?;
             }
-            write_changed(dir, NOW_SUM, &sum)
+            write_changed(dir, &place.name(NOW_SUM), &sum)
         }
-        MEMORY => write_changed(dir, MEMORY_SUM, &sum),
-        name if is_log(name) => record_log(dir, name, &sum),
+        MEMORY => write_changed(dir, &place.name(MEMORY_SUM), &sum),
+        log if is_log(log) => record_log(dir, &place, log, &sum),
         _ => Ok(()),
     }
 }
@@ -57,28 +59,30 @@ fn is_log(name: &str) -> bool {
 }
 
 /// Changes one line; all others stay, damaged ones too, so that they are still reported.
-fn record_log(dir: &Dir, name: &str, sum: &str) -> Result<()> {
-    let before = read(dir, DAILY_SUMS)?.unwrap_or_default();
+fn record_log(dir: &Dir, place: &Place, name: &str, sum: &str) -> Result<()> {
+    let list = place.name(DAILY_SUMS);
+    let before = read(dir, &list)?.unwrap_or_default();
     let ending = format!("  {name}");
     let own = format!("{sum}{ending}");
     let mut lines: Vec<&str> = before.lines().filter(|it| !it.ends_with(&ending)).collect();
     lines.push(&own);
     lines.sort_by_key(|line| line.rsplit("  ").next());
-    write_changed(dir, DAILY_SUMS, &format!("{}\n", lines.join("\n")))
+    write_changed(dir, &list, &format!("{}\n", lines.join("\n")))
 }
 
 /// Records that NOW.md or MEMORY.md does not exist.
 pub(crate) fn forget(dir: &Dir, file: &FileNode) -> Result<()> {
-    match file.name.as_str() {
-        now::FILE => remove(dir, NOW_SUM),
-        MEMORY => remove(dir, MEMORY_SUM),
+    let (place, name) = Place::split(&file.name);
+    match name {
+        now::FILE => remove(dir, &place.name(NOW_SUM)),
+        MEMORY => remove(dir, &place.name(MEMORY_SUM)),
         _ => Ok(()),
     }
 }
 
-/// Removes the checksums of all daily logs.
-pub(crate) fn forget_logs(dir: &Dir) -> Result<()> {
-    remove(dir, DAILY_SUMS)
+/// Removes the checksums of all daily logs of a place.
+pub(crate) fn forget_logs(dir: &Dir, place: &Place) -> Result<()> {
+    remove(dir, &place.name(DAILY_SUMS))
 }
 
 fn remove(dir: &Dir, name: &str) -> Result<()> {
@@ -88,29 +92,29 @@ fn remove(dir: &Dir, name: &str) -> Result<()> {
     }
 }
 
-/// The recorded checksum of NOW.md or MEMORY.md.
-pub(crate) fn of(dir: &Dir, name: &str) -> Result<Option<String>> {
+/// The recorded checksum of NOW.md or MEMORY.md of a place.
+pub(crate) fn of(dir: &Dir, place: &Place, name: &str) -> Result<Option<String>> {
     let file = if name == now::FILE {
         NOW_SUM
     } else {
         MEMORY_SUM
     };
-    Ok(read(dir, file)?.map(|it| it.trim().to_owned()))
+    Ok(read(dir, &place.name(file))?.map(|it| it.trim().to_owned()))
 }
 
 /// The recorded checksums of the daily logs, and faults of the list itself.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
-    /// Name and digest.
+    /// Name in its place and digest.
     pub(crate) logs: Vec<(String, String)>,
     /// One sentence each.
     pub(crate) faults: Vec<String>,
 }
 
-/// Reads the list of the daily logs.
-pub(crate) fn of_logs(dir: &Dir) -> Result<Sums> {
+/// Reads the list of the daily logs of a place.
+pub(crate) fn of_logs(dir: &Dir, place: &Place) -> Result<Sums> {
     let mut sums = Sums::default();
-    for (at, line) in read(dir, DAILY_SUMS)?
+    for (at, line) in read(dir, &place.name(DAILY_SUMS))?
         .unwrap_or_default()
         .lines()
         .enumerate()

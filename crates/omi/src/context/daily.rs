@@ -1,6 +1,6 @@
 //! The daily logs.
 
-use super::checksums;
+use super::{Place, checksums};
 use crate::Omi;
 use jiff::Span;
 use jiff::civil::Date;
@@ -23,8 +23,9 @@ pub(super) const SUSPECTS: Bucket<Text> = Bucket::new("context.suspects");
 pub(super) const BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 impl Omi {
-    fn log_of(&self, day: Date) -> FileNode {
-        self.kernel.omi().file(&daily::file_name(day), BYTES_MAX)
+    fn log_of(&self, caller: &Caller, day: Date) -> Result<FileNode> {
+        let place = self.place(caller)?;
+        Ok(self.file_at(&place, &daily::file_name(day), BYTES_MAX))
     }
 
     /// Adds an entry to the log of today and returns the log's name.
@@ -34,7 +35,8 @@ impl Omi {
         }
         let dir = self.context_to_write(caller)?;
         let at = self.local_now();
-        let file = self.log_of(at.date());
+        let file = self.log_of(caller, at.date())?;
+        self.remember_project(caller)?;
         let entry = daily::entry(at, text);
         let too_large = || {
             let message = format!(
@@ -95,7 +97,7 @@ impl Omi {
         let Some(day) = days_before(today, i64::from(days_ago)) else {
             return Ok(String::new());
         };
-        Ok(read_text(&dir, &self.log_of(day))?.unwrap_or_default())
+        Ok(read_text(&dir, &self.log_of(caller, day)?)?.unwrap_or_default())
     }
 
     /// The log of a day that is named as its file is: `2026-11-16`.
@@ -109,7 +111,7 @@ impl Omi {
         let Some(dir) = self.context_to_read(caller)? else {
             return Ok(String::new());
         };
-        Ok(read_text(&dir, &self.log_of(day))?.unwrap_or_default())
+        Ok(read_text(&dir, &self.log_of(caller, day)?)?.unwrap_or_default())
     }
 
     /// The names of the logs of the last days, today's included, newest first.
@@ -119,7 +121,8 @@ impl Omi {
         };
         let today = self.local_now().date();
         let oldest = days_before(today, i64::from(days) - 1);
-        let mut found: Vec<Date> = match dir.list(daily::FOLDER) {
+        let place = self.place(caller)?;
+        let mut found: Vec<Date> = match dir.list(&place.name(daily::FOLDER)) {
             Ok(entries) => entries
                 .iter()
                 .filter(|it| it.is_file)
@@ -130,16 +133,15 @@ impl Omi {
             Err(error) => return Err(error),
         };
         found.sort_unstable();
-        Ok(found.into_iter().rev().map(daily::file_name).collect())
+        let names = found.into_iter().rev().map(daily::file_name);
+        Ok(names.map(|it| place.name(&it)).collect())
     }
 }
 
 /// Whether a node is the log of a day, by its key.
 pub fn is_daily_log(key: &str) -> bool {
-    let name = key
-        .strip_prefix(roots::OMI.name)
-        .and_then(|it| it.strip_prefix(':'))
-        .and_then(|it| it.strip_prefix(daily::FOLDER))
+    let name = Place::split_key(key)
+        .and_then(|it| it.1.strip_prefix(daily::FOLDER))
         .and_then(|it| it.strip_prefix('/'));
     name.is_some_and(|it| daily::day_of(it).is_some())
 }
@@ -149,7 +151,8 @@ impl Omi {
     /// NOW.md or a log.
     pub(crate) fn imported_file<'a>(&self, key: &'a str) -> Option<&'a str> {
         let name = key.strip_prefix(roots::OMI.name)?.strip_prefix(':')?;
-        (name == kenning_memory::now::FILE || is_daily_log(key)).then_some(name)
+        let is_now = Place::split(name).1 == kenning_memory::now::FILE;
+        (is_now || is_daily_log(key)).then_some(name)
     }
 
     pub(crate) fn has_imported_file(&self, caller: &Caller, name: &str) -> Result<bool> {
@@ -247,7 +250,8 @@ pub(crate) fn entry_at(body: &str, at: usize) -> Option<String> {
 
 /// Whether a log differs from its checksum. A checksum that cannot be read is reported by the check.
 fn is_changed(dir: &Dir, name: &str, text: &str) -> bool {
-    let sums = checksums::of_logs(dir).unwrap_or_default();
+    let (place, name) = Place::split(name);
+    let sums = checksums::of_logs(dir, &place).unwrap_or_default();
     let recorded = sums.logs.into_iter().find(|it| it.0 == name);
     recorded.is_some_and(|it| it.1 != hex::sha256(text.as_bytes()))
 }
@@ -304,10 +308,13 @@ mod tests {
     #[test]
     fn only_logs_of_days_are_daily_logs() {
         assert!(is_daily_log("omi:memory/2026-11-15.md"));
+        assert!(is_daily_log("omi:projects/shop-12/memory/2026-11-15.md"));
         for other in [
             "omi:NOW.md",
             "vault:memory/2026-11-15.md",
             "omi:memory/x.md",
+            "omi:projects/shop-12/NOW.md",
+            "omi:projects/memory/2026-11-15.md",
         ] {
             assert!(!is_daily_log(other), "{other}");
         }

@@ -1,6 +1,6 @@
 //! What the kernel must know about NOW.md, its checkpoints and the daily logs.
 
-use super::{checksums, is_daily_log, passages_of_log};
+use super::{Place, checksums, is_daily_log, passages_of_log};
 use kenning_core::Result;
 use kenning_kernel::{FileForm, FileNode, PlainFile, ReadFile};
 use kenning_memory::daily;
@@ -17,9 +17,19 @@ impl FileForm for ContextForm {
         true
     }
 
-    fn read(&self, file: &FileNode, content: &str, props: Map<String, Value>) -> Box<dyn ReadFile> {
+    fn read(
+        &self,
+        file: &FileNode,
+        content: &str,
+        mut props: Map<String, Value>,
+    ) -> Box<dyn ReadFile> {
+        let (place, name) = Place::split(&file.name);
+        if !place.project.is_empty() {
+            // So that search shows it to nobody else.
+            props.insert("project".to_owned(), place.project.into());
+        }
         // A checkpoint of NOW.md says nothing new, so search does not find it.
-        let is_searchable = !file.name.starts_with("NOW-");
+        let is_searchable = !name.starts_with("NOW-");
         let pieces = is_searchable.then(|| {
             if is_daily_log(&file.key) {
                 passages_of_log(content)

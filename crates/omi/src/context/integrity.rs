@@ -5,7 +5,7 @@
 //! accepted, and recorded.
 
 use super::checksums::{self, MEMORY};
-use super::{LOCK_WAIT, daily, now};
+use super::{LOCK_WAIT, Place, daily, now};
 use crate::Omi;
 use kenning_core::{Code, Kind, Result, Space};
 use kenning_kernel::FileNode;
@@ -52,10 +52,11 @@ impl Omi {
     /// yet.
     pub fn context_integrity(&self, caller: &Caller) -> Result<FilesIntegrity> {
         let space = &caller.principal.space;
+        let place = &self.place(caller)?;
         let Some(dir) = self.context_to_read(caller)? else {
             return self
                 .kernel
-                .with_wait_limit(caller.waited, || self.missing_context(space));
+                .with_wait_limit(caller.waited, || self.missing_context(space, place));
         };
         let may_record =
             !self.kernel.is_read_only() && caller.principal.require(Scope::Write).is_ok();
@@ -66,10 +67,10 @@ impl Omi {
                 let any = self.kernel.omi().file(now_file::FILE, now::BYTES_MAX);
                 let _lock =
                     patience::waiting(|| self.kernel.lock_file(&any, patience::left(LOCK_WAIT)))?;
-                self.check_context(space, &dir, true)
+                self.check_context(space, &dir, place, true)
             });
         }
-        self.look_at_context(space, &dir)
+        self.look_at_context(space, &dir, place)
     }
 
     /// The same, without recording anything.
@@ -77,23 +78,24 @@ impl Omi {
         let Some(dir) = self.context_to_read(caller)? else {
             return Ok(Vec::new());
         };
-        let found = self.look_at_context(&caller.principal.space, &dir)?;
+        let place = self.place(caller)?;
+        let found = self.look_at_context(&caller.principal.space, &dir, &place)?;
         Ok(found.faults)
     }
 
-    fn look_at_context(&self, space: &Space, dir: &Dir) -> Result<FilesIntegrity> {
-        let first = self.check_context(space, dir, false)?;
+    fn look_at_context(&self, space: &Space, dir: &Dir, place: &Place) -> Result<FilesIntegrity> {
+        let first = self.check_context(space, dir, place, false)?;
         if first.faults.is_empty() {
             return Ok(first);
         }
         // Without a lock, a fault could be a write in progress: it must be seen twice.
-        self.check_context(space, dir, false)
+        self.check_context(space, dir, place, false)
     }
 
     /// The directory does not exist: everything that the store knows of it is missing.
-    fn missing_context(&self, space: &Space) -> Result<FilesIntegrity> {
+    fn missing_context(&self, space: &Space, place: &Place) -> Result<FilesIntegrity> {
         let mut found = FilesIntegrity::default();
-        for name in self.known_files(space)? {
+        for name in self.known_files(space, place)? {
             found.add(&name, Some(format!("`{name}` is missing")));
         }
         Ok(found)
@@ -103,6 +105,7 @@ impl Omi {
         &self,
         space: &Space,
         dir: &Dir,
+        place: &Place,
         may_record: bool,
     ) -> Result<FilesIntegrity> {
         let mut found = FilesIntegrity::default();
@@ -111,21 +114,23 @@ impl Omi {
             .log()
             .read(space, |tx| daily::SUSPECTS.list_readable(tx))?
         {
-            found.add(&name, Some(fault.0));
+            if Place::split(&name).0 == *place {
+                found.add(&name, Some(fault.0));
+            }
         }
         for (name, bytes_max) in [(now_file::FILE, now::BYTES_MAX), (MEMORY, daily::BYTES_MAX)] {
-            let sum = match checksums::of(dir, name) {
+            let sum = match checksums::of(dir, place, name) {
                 Ok(sum) => sum,
                 Err(error) => {
                     found.add(name, Some(error.message));
                     continue;
                 }
             };
-            let file = self.kernel.omi().file(name, bytes_max);
+            let file = self.file_at(place, name, bytes_max);
             let fault = self.check_file(space, dir, &file, sum.as_deref(), may_record)?;
             found.add(name, fault);
         }
-        let sums = match checksums::of_logs(dir) {
+        let sums = match checksums::of_logs(dir, place) {
             Ok(sums) => sums,
             Err(error) => {
                 found.add(checksums::DAILY_SUMS, Some(error.message));
@@ -137,9 +142,9 @@ impl Omi {
         }
         let sums: BTreeMap<String, String> = sums.logs.into_iter().collect();
         let mut names: BTreeSet<String> = sums.keys().cloned().collect();
-        names.extend(self.logs_known_or_there(space, dir)?);
+        names.extend(self.logs_known_or_there(space, dir, place)?);
         for name in names {
-            let file = self.kernel.omi().file(&name, daily::BYTES_MAX);
+            let file = self.file_at(place, &name, daily::BYTES_MAX);
             let sum = sums.get(&name).map(String::as_str);
             let fault = self.check_file(space, dir, &file, sum, may_record)?;
             found.add(&name, fault);
@@ -206,22 +211,28 @@ impl Omi {
         })
     }
 
-    /// The names of the logs that the store knows or that exist.
-    pub(super) fn logs_known_or_there(&self, space: &Space, dir: &Dir) -> Result<Vec<String>> {
-        let known = self.known_files(space)?;
-        let known = known.into_iter().filter(|it| it.starts_with(logs::FOLDER));
-        let names: BTreeSet<String> = known.chain(logs_in(dir)?).collect();
+    /// The names, in their place, of the logs that the store knows or that exist.
+    pub(super) fn logs_known_or_there(
+        &self,
+        space: &Space,
+        dir: &Dir,
+        place: &Place,
+    ) -> Result<Vec<String>> {
+        let known = self.known_files(space, place)?;
+        let known = known.iter().map(|it| Place::split(it).1.to_owned());
+        let known = known.filter(|it| it.starts_with(logs::FOLDER));
+        let names: BTreeSet<String> = known.chain(logs_in(dir, place)?).collect();
         Ok(names.into_iter().collect())
     }
 
     /// The names of the checked files that the store knows.
-    fn known_files(&self, space: &Space) -> Result<Vec<String>> {
+    fn known_files(&self, space: &Space, place: &Place) -> Result<Vec<String>> {
         let mut names = Vec::new();
         for prefix in [now_file::FILE, MEMORY, logs::FOLDER] {
             let filter = NodeFilter {
                 kinds: vec![Kind::Document],
                 project: Some(String::new()),
-                key_prefix: Some(self.kernel.omi().file(prefix, 0).key),
+                key_prefix: Some(self.file_at(place, prefix, 0).key),
             };
             let nodes = self
                 .kernel
@@ -240,7 +251,7 @@ impl Omi {
 impl FilesIntegrity {
     fn add(&mut self, name: &str, fault: Option<String>) {
         let Some(fault) = fault else { return };
-        if name == now_file::FILE {
+        if Place::split(name).1 == now_file::FILE {
             self.now_md = false;
         } else {
             self.memory_md = false;
@@ -250,8 +261,8 @@ impl FilesIntegrity {
 }
 
 /// The names of the logs that exist.
-fn logs_in(dir: &Dir) -> Result<Vec<String>> {
-    let entries = match dir.list(logs::FOLDER) {
+fn logs_in(dir: &Dir, place: &Place) -> Result<Vec<String>> {
+    let entries = match dir.list(&place.name(logs::FOLDER)) {
         Ok(entries) => entries,
         Err(error) if error.code == Code::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),

@@ -11,6 +11,7 @@ mod form;
 mod init;
 mod integrity;
 mod now;
+mod place;
 mod settings;
 
 pub(crate) use daily::entry_at;
@@ -19,12 +20,13 @@ pub use form::ContextForm;
 pub use integrity::FilesIntegrity;
 pub use kenning_memory::now::{Now, Update as NowUpdate};
 pub use now::NowFile;
+pub(crate) use place::Place;
 
 use crate::Omi;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use kenning_core::{Error, Result, Space};
-use kenning_kernel::{Caller, Scope, files};
+use kenning_kernel::{Caller, Scope, files, projects};
 use kenning_vault::Dir;
 use std::time::Duration;
 
@@ -63,6 +65,26 @@ impl Omi {
             return Err(Error::denied("the store is read-only").hint("start without `--read-only`"));
         }
         self.kernel.omi().create(&caller.principal.space)
+    }
+
+    /// The text of a file of the context.
+    pub(crate) fn context_text(&self, dir: &Dir, name: &str) -> Result<Option<String>> {
+        files::read_text(dir, &self.kernel.omi().file(name, daily::BYTES_MAX))
+    }
+
+    /// Remembers the caller's project, before its first file is written.
+    pub(crate) fn remember_project(&self, caller: &Caller) -> Result<()> {
+        let Some(project) = caller.principal.project.clone() else {
+            return Ok(());
+        };
+        let id = self.kernel.project_of(caller)?;
+        let is_known = self.kernel.projects(caller)?.iter().any(|it| it.0 == id);
+        if is_known {
+            return Ok(());
+        }
+        self.kernel.log().write(&caller.principal.space, move |tx| {
+            projects::remember(tx, &project, &id)
+        })
     }
 
     /// Does not wait: a process that is writing finishes by itself. A full disk is not an error here,

@@ -1,6 +1,6 @@
 //! NOW.md.
 
-use super::{Now, NowUpdate, checksums};
+use super::{Now, NowUpdate, Place, checksums};
 use crate::Omi;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -29,13 +29,16 @@ pub struct NowFile {
 }
 
 impl NowFile {
-    /// Reads the file in a directory; `None` if it is missing, empty or has its default content.
-    pub fn read(dir: &Path) -> Result<Option<Self>> {
+    /// Reads the file of a project (or, with an empty id, of none) in a directory; `None` if it is missing, empty
+    /// or has its default content.
+    pub fn read(dir: &Path, project: &str) -> Result<Option<Self>> {
+        let place = Place::of(project);
+        let name = &place.name(now::FILE);
         let dir = match Dir::open(dir) {
             Err(error) if error.code == Code::NotFound => return Ok(None),
             opened => opened?,
         };
-        let bytes = match dir.read(now::FILE, BYTES_MAX) {
+        let bytes = match dir.read(name, BYTES_MAX) {
             Err(error) if error.code == Code::NotFound => return Ok(None),
             read => read?,
         };
@@ -45,11 +48,11 @@ impl NowFile {
         }
         let mut found = now::parse(&text);
         if found.timestamp.is_empty() {
-            let modified = i64::try_from(dir.metadata(now::FILE)?.modified_ms).unwrap_or(0);
+            let modified = i64::try_from(dir.metadata(name)?.modified_ms).unwrap_or(0);
             let modified = Timestamp::from_millisecond(modified).unwrap_or(Timestamp::UNIX_EPOCH);
             found.timestamp = stamp::iso(modified.to_zoned(TimeZone::system()).datetime());
         }
-        let sum = checksums::of(&dir, now::FILE)?;
+        let sum = checksums::of(&dir, &place, now::FILE)?;
         Ok(Some(Self {
             now: found,
             is_as_written: sum.is_none_or(|it| it == hex::sha256(&bytes)),
@@ -58,8 +61,8 @@ impl NowFile {
 }
 
 impl Omi {
-    fn now_file(&self) -> FileNode {
-        self.kernel.omi().file(now::FILE, BYTES_MAX)
+    fn now_file(&self, caller: &Caller) -> Result<FileNode> {
+        Ok(self.file_at(&self.place(caller)?, now::FILE, BYTES_MAX))
     }
 
     /// What the agent was doing; `None` if the file is missing, empty or has its default content.
@@ -67,13 +70,14 @@ impl Omi {
         let Some(dir) = self.context_to_read(caller)? else {
             return Ok(None);
         };
-        let text = read_text(&dir, &self.now_file())?.unwrap_or_default();
+        let file = self.now_file(caller)?;
+        let text = read_text(&dir, &file)?.unwrap_or_default();
         if now::is_default(&text) {
             return Ok(None);
         }
         let mut found = now::parse(&text);
         if found.timestamp.is_empty() {
-            found.timestamp = stamp::iso(self.local(dir.metadata(now::FILE)?.modified_ms));
+            found.timestamp = stamp::iso(self.local(dir.metadata(&file.name)?.modified_ms));
         }
         Ok(Some(found))
     }
@@ -106,14 +110,16 @@ impl Omi {
                 .insert("capsule".to_owned(), capsule.to_json());
             Ok(writing)
         };
-        self.write_context_file(caller, &dir, &self.now_file(), writing)
+        self.remember_project(caller)?;
+        self.write_context_file(caller, &dir, &self.now_file(caller)?, writing)
     }
 
     /// Keeps a copy of NOW.md and returns its name.
     pub fn now_checkpoint(&self, caller: &Caller, reason: Option<&str>) -> Result<String> {
         let dir = self.context_to_write(caller)?;
         let at = self.local_now();
-        let text = read_text(&dir, &self.now_file())?;
+        let place = self.place(caller)?;
+        let text = read_text(&dir, &self.now_file(caller)?)?;
         let text = text.as_deref().unwrap_or(now::DEFAULT);
         let reason = reason.unwrap_or(now::CHECKPOINT_REASON_DEFAULT);
         let mut writing = Writing::new(now::checkpoint(text, reason, at), "NowCheckpointed");
@@ -124,7 +130,7 @@ impl Omi {
         let stem = name.trim_end_matches(".md").to_owned();
         for n in 2.. {
             // The checkpoint is longer than the original by a comment.
-            let file = self.kernel.omi().file(&name, 2 * BYTES_MAX);
+            let file = self.file_at(&place, &name, 2 * BYTES_MAX);
             let written = self.write_context_file(caller, &dir, &file, |before| match before {
                 None => Ok(writing.clone()),
                 Some(_) => Err(Error::conflict(format!("`{}` exists", file.name))),

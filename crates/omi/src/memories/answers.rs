@@ -1,6 +1,6 @@
 //! Builds an answer: memories that a query names by id, and no two with the same words.
 
-use super::recall::{Recall, RecalledMemory, related};
+use super::recall::{Recall, RecalledMemory, Sees, related};
 use super::{Memory, find_memory, node_id};
 use crate::Omi;
 use kenning_core::{Hlc, Kind, Result};
@@ -75,12 +75,13 @@ impl Omi {
             .map(|it| it.trim_matches(['"', '\'', '`', '[', ']', '(', ')', '.', '?']))
             .filter(|it| !it.is_empty())
             .collect();
+        let projects = self.kernel.projects_seen_by(caller)?;
         // A word that a caller chose as an id may also be a search term; a generated id is only an
         // id.
         let are_all_ids = words.len() <= NAMED_MAX
             && self.kernel.log().read(&caller.principal.space, |tx| {
                 for word in &words {
-                    if find_memory(tx, word)?.is_none() {
+                    if find_memory(tx, &projects, word)?.is_none() {
                         return Ok(false);
                     }
                 }
@@ -101,12 +102,14 @@ impl Omi {
             .as_of_ms
             .map_or(When::Now, |ms| When::At(Hlc::end_of_ms(ms)));
         let days = self.kernel.memory_config().unwrap_or_default().recency_days;
+        let sees = self.sees(caller, recall.scope)?;
         let found = self.kernel.log().read(&caller.principal.space, |tx| {
             let mut found = Vec::new();
             for id in named {
-                if let Some(node) = find_memory(tx, id)?
-                    && let Some(memory) = named_memory(tx, &node, when)?
+                if let Some(node) = find_memory(tx, &projects, id)?
+                    && let Some(memory) = named_memory(tx, (&node, &sees), when)?
                     && is_asked_for(&memory.memory, recall, is_all)
+                    && sees.has(&memory.memory.project)
                 {
                     found.push(memory);
                 }
@@ -130,7 +133,11 @@ fn is_asked_for(memory: &Memory, recall: &Recall, is_id: bool) -> bool {
         && (is_id || memory.superseded_by.is_none())
 }
 
-fn named_memory(tx: &dyn ReadTx, node: &Node, when: When) -> Result<Option<RecalledMemory>> {
+fn named_memory(
+    tx: &dyn ReadTx,
+    (node, sees): (&Node, &Sees),
+    when: When,
+) -> Result<Option<RecalledMemory>> {
     let Some(node) = tx.node(node.id, when)?.filter(|it| it.kind == Kind::Memory) else {
         return Ok(None);
     };
@@ -138,7 +145,7 @@ fn named_memory(tx: &dyn ReadTx, node: &Node, when: When) -> Result<Option<Recal
     let end = memory.content.char_indices().nth(PART_CHARS);
     Ok(Some(RecalledMemory {
         part: 0..end.map_or(memory.content.len(), |it| it.0),
-        related: related(tx, node.id, when)?,
+        related: related(tx, node.id, sees, when)?,
         memory,
         relevance: 1.0,
         final_score: 1.0,

@@ -85,19 +85,21 @@ impl Omi {
     pub fn update_belief(&self, caller: &Caller, update: EvidenceUpdate) -> Result<BeliefUpdate> {
         caller.principal.require(Scope::Write)?;
         let needs_second_key = self.kernel.memory_config()?.needs_second_key;
+        let projects = self.kernel.projects_seen_by(caller)?;
         self.kernel.log().write(&caller.principal.space, move |tx| {
             if needs_second_key {
-                refuse_foundational(&**tx, &update.belief)?;
+                refuse_foundational(&**tx, &projects, &update.belief)?;
             }
-            apply(tx, &update)
+            apply(tx, &projects, &update)
         })
     }
 
     /// The evidence of a belief, oldest first.
     pub fn evidence_chain(&self, caller: &Caller, belief: &str) -> Result<Vec<Evidence>> {
         caller.principal.require(Scope::Read)?;
+        let projects = self.kernel.projects_seen_by(caller)?;
         self.kernel.log().read(&caller.principal.space, |tx| {
-            let node = the_belief(tx, belief)?;
+            let node = the_belief(tx, &projects, belief)?;
             let mut chain = Vec::new();
             for edge in evidence_edges(tx, node.id)? {
                 let name = tx
@@ -174,10 +176,11 @@ impl Omi {
     ) -> Result<Contradictions> {
         caller.principal.require(Scope::Read)?;
         let space = &caller.principal.space;
+        let projects = self.kernel.projects_seen_by(caller)?;
         let (one, other, pattern, texts) = self.kernel.log().read(space, |tx| {
             let (a, b) = (
-                memory(tx, "memory_id_1", one)?,
-                memory(tx, "memory_id_2", other)?,
+                memory(tx, &projects, "memory_id_1", one)?,
+                memory(tx, &projects, "memory_id_2", other)?,
             );
             let pattern = belief::contradiction(&a.body, &b.body);
             Ok((memory_id(&a), memory_id(&b), pattern, (a.body, b.body)))
@@ -233,8 +236,9 @@ impl Omi {
     /// disagree about one piece of evidence. Each is recorded as an event.
     pub fn contradictions(&self, caller: &Caller, of: &str) -> Result<Contradictions> {
         caller.principal.require(Scope::Read)?;
+        let projects = self.kernel.projects_seen_by(caller)?;
         let content = self.kernel.log().read(&caller.principal.space, |tx| {
-            Ok(memory(tx, "memory_id", of)?.body)
+            Ok(memory(tx, &projects, "memory_id", of)?.body)
         })?;
         let recall = Recall {
             query: content.chars().take(2_000).collect(),
@@ -357,8 +361,9 @@ impl Omi {
     /// A memory by its id.
     pub fn memory(&self, caller: &Caller, id: &str) -> Result<Memory> {
         caller.principal.require(Scope::Read)?;
+        let projects = self.kernel.projects_seen_by(caller)?;
         self.kernel.log().read(&caller.principal.space, |tx| {
-            Ok(Memory::of(&memory(tx, "memory_id", id)?))
+            Ok(Memory::of(&memory(tx, &projects, "memory_id", id)?))
         })
     }
 }
@@ -367,8 +372,8 @@ fn confidence_of(confidence: Option<f64>) -> f64 {
     confidence.unwrap_or(CONFIDENCE_DEFAULT)
 }
 
-fn the_belief(tx: &dyn ReadTx, id: &str) -> Result<Node> {
-    let node = memory(tx, "belief_id", id)?;
+fn the_belief(tx: &dyn ReadTx, projects: &[String], id: &str) -> Result<Node> {
+    let node = memory(tx, projects, "belief_id", id)?;
     let kind = Memory::of(&node).memory_type;
     if kind != MemoryType::Belief {
         return Err(Error::invalid(format!(
@@ -379,8 +384,8 @@ fn the_belief(tx: &dyn ReadTx, id: &str) -> Result<Node> {
     Ok(node)
 }
 
-fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
-    let belief = the_belief(&**tx, &update.belief)?;
+fn apply(tx: &mut Tx<'_>, projects: &[String], update: &EvidenceUpdate) -> Result<BeliefUpdate> {
+    let belief = the_belief(&**tx, projects, &update.belief)?;
     if let Some(by) = belief.props.get("superseded_by").and_then(Value::as_str) {
         return Err(Error::conflict(format!(
             "`belief_id`: `{}` was superseded by `{by}`",
@@ -388,7 +393,7 @@ fn apply(tx: &mut Tx<'_>, update: &EvidenceUpdate) -> Result<BeliefUpdate> {
         ))
         .hint("give the evidence for that one"));
     }
-    let evidence = find_any(&**tx, &update.evidence)?.ok_or_else(|| {
+    let evidence = find_any(&**tx, projects, &update.evidence)?.ok_or_else(|| {
         no_memory("evidence_memory_id", &update.evidence)
             .hint("evidence is a memory, or a note, item or page by its id or path")
     })?;

@@ -56,14 +56,16 @@ impl Omi {
         ids: &[String],
     ) -> Result<Vec<Option<MemoryDetails>>> {
         caller.principal.require(Scope::Read)?;
+        let projects = self.kernel.projects_seen_by(caller)?;
         self.kernel.log().read(&caller.principal.space, |tx| {
-            ids.iter().map(|id| details(tx, id.trim())).collect()
+            let each = ids.iter().map(|id| details(tx, &projects, id.trim()));
+            each.collect()
         })
     }
 }
 
-fn details(tx: &dyn ReadTx, id: &str) -> Result<Option<MemoryDetails>> {
-    let Some(node) = find_any(tx, id)? else {
+fn details(tx: &dyn ReadTx, projects: &[String], id: &str) -> Result<Option<MemoryDetails>> {
+    let Some(node) = find_any(tx, projects, id)? else {
         return Ok(None);
     };
     let memory = Memory::of(&node);

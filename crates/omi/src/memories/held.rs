@@ -182,6 +182,7 @@ fn is_node_proposed(
         let has_tag = |it: &String| new.tags.contains(it) || old_tags.contains(it);
         if write.lines.is_empty()
             && new.content == node.body
+            && new.project.as_deref().unwrap_or_default() == node.project
             && new.memory_type == memory.memory_type
             && new.confidence == memory.confidence
             && new.memory_id.as_deref() == node.props.get("memory_id").and_then(Value::as_str)
@@ -223,7 +224,7 @@ fn is_successor(
     let Some(id) = id else {
         return Ok(false);
     };
-    let known = find_memory(tx, id)?;
+    let known = find_memory(tx, &new.projects(), id)?;
     let mut all = foreign.nodes().chain(&known);
     Ok(all.any(|it| memory_id(it) == id && it.body == new.content))
 }

@@ -133,8 +133,10 @@ fn pairs_of(
     let Some(node) = tx.node(id, When::Now)? else {
         return Ok(Vec::new());
     };
+    // What is alike in another project is none of this one's business.
     let filter = Filter {
         kinds: vec![Kind::Memory],
+        memories_of: vec![node.project.clone()],
         ..Filter::default()
     };
     let near = search.find(space, tx, id, (&filter, NEAREST), SIMILARITY_MIN)?;

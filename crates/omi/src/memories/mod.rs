@@ -25,7 +25,7 @@ pub use integrity::{Integrity, IntegrityScope, Topology};
 pub(crate) use links::Linked;
 pub use proposed::{FOUNDATIONAL, PendingWrite};
 pub use recall::Access as MemoryAccess;
-pub use recall::{Neighbor, Recall, RecallSort, Recalled, RecalledMemory};
+pub use recall::{Neighbor, Recall, RecallScope, RecallSort, Recalled, RecalledMemory};
 pub use store::{NewMemory, StoredMemory};
 
 use kenning_core::{Code, Error, Kind, NodeId, Result};
@@ -59,10 +59,12 @@ pub struct Memory {
     pub superseded_by: Option<String>,
     /// The session it was stored in, where there was one.
     pub session_id: Option<String>,
+    /// The id of the project that it belongs to; empty for what is global.
+    pub project: String,
 }
 
 impl Memory {
-    fn of(node: &Node) -> Self {
+    pub(crate) fn of(node: &Node) -> Self {
         let text = |name: &str| node.props.get(name).and_then(Value::as_str);
         let tags = node.props.get("tags").and_then(Value::as_array);
         let tags = tags.into_iter().flatten().filter_map(Value::as_str);
@@ -77,6 +79,11 @@ impl Memory {
             created_ms: node.created_ms(),
             superseded_by: text("superseded_by").map(str::to_owned),
             session_id: text("session_id").map(str::to_owned),
+            project: match node.kind {
+                Kind::Memory => node.project.clone(),
+                // A daily log says in its properties whose it is.
+                _ => text("project").unwrap_or_default().to_owned(),
+            },
         }
     }
 }
@@ -86,8 +93,9 @@ fn given_key(id: &str) -> String {
     format!("id:{id}")
 }
 
-/// A memory by its id.
-pub(crate) fn find_memory(tx: &dyn ReadTx, id: &str) -> Result<Option<Node>> {
+/// A memory by its id. Ids that callers chose are looked for in these projects, in this order; a generated id
+/// names one memory, whichever project it belongs to.
+pub(crate) fn find_memory(tx: &dyn ReadTx, projects: &[String], id: &str) -> Result<Option<Node>> {
     if let Some(node) = node_id(id) {
         let found = tx
             .node(node, When::Now)?
@@ -96,11 +104,17 @@ pub(crate) fn find_memory(tx: &dyn ReadTx, id: &str) -> Result<Option<Node>> {
             return Ok(found);
         }
     }
-    tx.node_by_key("", Kind::Memory, &given_key(id), When::Now)
+    for project in projects {
+        let found = tx.node_by_key(project, Kind::Memory, &given_key(id), When::Now)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
 }
 
-fn memory(tx: &dyn ReadTx, field: &str, id: &str) -> Result<Node> {
-    find_memory(tx, id)?.ok_or_else(|| {
+fn memory(tx: &dyn ReadTx, projects: &[String], field: &str, id: &str) -> Result<Node> {
+    find_memory(tx, projects, id)?.ok_or_else(|| {
         no_memory(field, id).hint("ids come from `memory_store` and `memory_recall`")
     })
 }
@@ -110,8 +124,8 @@ fn no_memory(field: &str, id: &str) -> Error {
 }
 
 /// Anything that can be evidence: a memory, or any other node by its id or key.
-fn find_any(tx: &dyn ReadTx, id: &str) -> Result<Option<Node>> {
-    if let Some(memory) = find_memory(tx, id)? {
+fn find_any(tx: &dyn ReadTx, projects: &[String], id: &str) -> Result<Option<Node>> {
+    if let Some(memory) = find_memory(tx, projects, id)? {
         return Ok(Some(memory));
     }
     if let Ok(node) = id.parse::<NodeId>() {
@@ -133,7 +147,7 @@ fn find_any(tx: &dyn ReadTx, id: &str) -> Result<Option<Node>> {
 }
 
 /// `mem_` and the 32 digits of a node's id, with or without dashes.
-fn node_id(id: &str) -> Option<NodeId> {
+pub(crate) fn node_id(id: &str) -> Option<NodeId> {
     let digits = id.strip_prefix("mem_")?;
     if digits.len() != 32 || !digits.is_ascii() {
         return None;

@@ -246,7 +246,7 @@ fn is_foundational(tx: &dyn ReadTx, memory: &NewMemory) -> Result<bool> {
     let Some(old) = &memory.supersedes else {
         return Ok(false);
     };
-    let old = find_memory(tx, old)?;
+    let old = find_memory(tx, &memory.projects(), old)?;
     Ok(old.is_some_and(|node| has_foundational(&Memory::of(&node).tags)))
 }
 
@@ -261,8 +261,8 @@ fn find(tx: &dyn ReadTx, space: &Space, id: &str) -> Result<PendingWrite> {
 }
 
 /// Evidence alone does not change what needs a second key.
-pub(super) fn refuse_foundational(tx: &dyn ReadTx, id: &str) -> Result<()> {
-    let tags = find_memory(tx, id)?.map(|it| Memory::of(&it).tags);
+pub(super) fn refuse_foundational(tx: &dyn ReadTx, projects: &[String], id: &str) -> Result<()> {
+    let tags = find_memory(tx, projects, id)?.map(|it| Memory::of(&it).tags);
     let tags = tags.unwrap_or_default();
     if has_foundational(&tags) {
         return Err(Error::denied(format!(

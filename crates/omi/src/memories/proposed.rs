@@ -114,7 +114,8 @@ pub(super) fn to_json(memory: &NewMemory) -> Value {
         "content": memory.content, "memory_type": memory.memory_type.as_str(),
         "confidence": memory.confidence, "related_to": memory.related_to,
         "supersedes": memory.supersedes, "memory_id": memory.memory_id, "tags": memory.tags,
-        "session_id": memory.session_id,
+        "session_id": memory.session_id, "project": memory.project, "source": memory.source,
+        "said_ms": memory.said_ms,
     })
 }
 
@@ -134,6 +135,9 @@ fn from_json(value: &Value) -> Option<NewMemory> {
         memory_id: text("memory_id"),
         tags: texts("tags")?,
         session_id: text("session_id"),
+        project: text("project"),
+        source: text("source"),
+        said_ms: value["said_ms"].as_u64(),
     })
 }
 

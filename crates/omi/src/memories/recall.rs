@@ -50,8 +50,32 @@ pub struct Recall {
     pub context: usize,
     /// Whether entries of the daily logs are searched too; they count as experiences.
     pub daily_logs: bool,
+    /// Whose memories are searched.
+    pub scope: RecallScope,
     /// When to stop updating the index and search what there is; `None` to wait for all of it.
     pub until: Option<Instant>,
+}
+
+/// Whose memories are recalled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecallScope {
+    /// Those of the caller's project, and what is global.
+    #[default]
+    Project,
+    /// Only what is global.
+    Global,
+    /// Those of all projects.
+    All,
+}
+
+/// The projects whose memories a recall may show; all of them if none are named.
+pub(crate) struct Sees(Option<Vec<String>>);
+
+impl Sees {
+    pub(super) fn has(&self, project: &str) -> bool {
+        let own = self.0.as_ref();
+        own.is_none_or(|own| own.iter().any(|it| it == project))
+    }
 }
 
 /// What decides the order of recalled memories.
@@ -80,6 +104,7 @@ impl Default for Recall {
             sort: RecallSort::FinalScore,
             context: 0,
             daily_logs: true,
+            scope: RecallScope::Project,
             until: None,
         }
     }
@@ -145,7 +170,7 @@ impl Omi {
     }
 
     /// As [`Omi::recall`], without recording an event.
-    pub(super) fn look_up(&self, caller: &Caller, recall: &Recall) -> Result<Recalled> {
+    pub(crate) fn look_up(&self, caller: &Caller, recall: &Recall) -> Result<Recalled> {
         self.look_up_asked(caller, recall, &mut None)
     }
 
@@ -169,7 +194,8 @@ impl Omi {
         page.check_ranked()?;
         let space = &caller.principal.space;
         let now_ms = self.kernel.log().clock().now_ms();
-        let filters = [filter_of(recall)];
+        let sees = self.sees(caller, recall.scope)?;
+        let filters = [filter_of(recall, &sees)];
         let (named, is_all) = self.named_memories(caller, recall, now_ms)?;
         if is_all {
             let (memories, has_more) = page.of(named);
@@ -223,7 +249,7 @@ impl Omi {
                     if let Some(node) = tx.node(ranked.node, when)? {
                         answers.add_same(&Memory::of(&node));
                     }
-                } else if let Some(memory) = recalled(tx, ranked, when)? {
+                } else if let Some(memory) = recalled(tx, ranked, &sees, when)? {
                     answers.add(memory);
                 }
             }
@@ -236,6 +262,15 @@ impl Omi {
             remark: question.remark().map(ToOwned::to_owned),
             index_state,
         })
+    }
+
+    /// The projects that a scope means for a caller.
+    pub(super) fn sees(&self, caller: &Caller, scope: RecallScope) -> Result<Sees> {
+        Ok(Sees(match scope {
+            RecallScope::Project => Some(self.kernel.projects_seen_by(caller)?),
+            RecallScope::Global => Some(vec![String::new()]),
+            RecallScope::All => None,
+        }))
     }
 
     /// Applies the contract's formula to the candidates, unless the order is by relevance.
@@ -308,7 +343,7 @@ impl Omi {
     }
 }
 
-fn filter_of(recall: &Recall) -> Filter {
+fn filter_of(recall: &Recall, sees: &Sees) -> Filter {
     let asked = match recall.memory_type {
         Some(memory_type) => vec![memory_type],
         None => MemoryType::ALL.to_vec(),
@@ -323,6 +358,7 @@ fn filter_of(recall: &Recall) -> Filter {
         kinds,
         facets: recall.tags.iter().map(|it| format!("tag={it}")).collect(),
         any_facet,
+        memories_of: sees.0.clone().unwrap_or_default(),
         as_of_ms: recall.as_of_ms,
         ..Filter::default()
     }
@@ -342,7 +378,12 @@ fn around(search: &Search<'_>, ranked: &Ranked, recall: &Recall) -> Vec<(NodeId,
 }
 
 /// `None` for other files beside the daily logs, which are not memories.
-fn recalled(tx: &dyn ReadTx, ranked: &Ranked, when: When) -> Result<Option<RecalledMemory>> {
+fn recalled(
+    tx: &dyn ReadTx,
+    ranked: &Ranked,
+    sees: &Sees,
+    when: When,
+) -> Result<Option<RecalledMemory>> {
     let node = match tx.node(ranked.node, when)? {
         Some(node) => node,
         // Imported later: it is older than its row in this store.
@@ -372,7 +413,7 @@ fn recalled(tx: &dyn ReadTx, ranked: &Ranked, when: When) -> Result<Option<Recal
         memory,
         relevance: ranked.relevance,
         final_score: ranked.final_score,
-        related: related(tx, ranked.node, when)?,
+        related: related(tx, ranked.node, sees, when)?,
         near_identical: Vec::new(),
     }))
 }
@@ -406,7 +447,7 @@ fn part(tx: &dyn ReadTx, ranked: &Ranked, whole: usize) -> Result<Range<usize>> 
 }
 
 /// What a memory has an edge with, in either direction.
-pub(super) fn related(tx: &dyn ReadTx, id: NodeId, when: When) -> Result<Vec<String>> {
+pub(super) fn related(tx: &dyn ReadTx, id: NodeId, sees: &Sees, when: When) -> Result<Vec<String>> {
     let out = EdgeFilter {
         src: Some(id),
         ..EdgeFilter::default()
@@ -424,8 +465,13 @@ pub(super) fn related(tx: &dyn ReadTx, id: NodeId, when: When) -> Result<Vec<Str
         }
     }
     let mut names = Vec::new();
-    for end in ends.into_iter().take(RELATED_MAX) {
-        names.extend(tx.node(end, when)?.map(|it| memory_id(&it)));
+    for end in ends {
+        let node = tx.node(end, when)?;
+        let node = node.filter(|it| it.kind != Kind::Memory || sees.has(&it.project));
+        names.extend(node.map(|it| memory_id(&it)));
+        if names.len() >= RELATED_MAX {
+            break;
+        }
     }
     Ok(names)
 }

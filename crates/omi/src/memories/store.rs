@@ -4,10 +4,10 @@ use super::{MEMORY_BYTES_MAX, Memory, find_memory, given_key, memory, memory_id}
 use crate::Omi;
 use kenning_audit::{Draft, EdgeDraft, Passages, Tx};
 use kenning_core::{Error, Hash, Kind, NodeId, Result};
-use kenning_kernel::{Caller, Scope};
+use kenning_kernel::{Caller, Scope, projects};
 use kenning_memory::types::{Confidence, MemoryType, relation};
 use kenning_search::passages;
-use kenning_store::{Node, When};
+use kenning_store::{CREATED_ELSEWHERE_MS, Node, When};
 use serde_json::{Map, Value, json};
 
 /// The longest name that a caller may give a memory.
@@ -36,6 +36,20 @@ pub struct NewMemory {
     /// The session that it belongs to: memories of one session are context for each other. Bulk
     /// imports have none.
     pub session_id: Option<String>,
+    /// The id of the project that it belongs to: the caller's if none is named, and `""` for what is global.
+    pub project: Option<String>,
+    /// Where it came from, if nobody stored it as it is: `capture`, or the program that it was imported from.
+    pub source: Option<String>,
+    /// When it was said or happened, in milliseconds since 1970, if that was before it is stored.
+    pub said_ms: Option<u64>,
+}
+
+impl NewMemory {
+    /// The projects in which the ids that it names are looked for.
+    pub(super) fn projects(&self) -> Vec<String> {
+        let own = self.project.clone().filter(|it| !it.is_empty());
+        own.into_iter().chain([String::new()]).collect()
+    }
 }
 
 /// The result of storing it.
@@ -54,9 +68,17 @@ impl Omi {
     pub fn store_memories(
         &self,
         caller: &Caller,
-        new: Vec<NewMemory>,
+        mut new: Vec<NewMemory>,
     ) -> Result<Vec<StoredMemory>> {
         caller.principal.require(Scope::Write)?;
+        let own = self.kernel.project_of(caller)?;
+        for memory in &mut new {
+            memory.project.get_or_insert_with(|| own.clone());
+            // What its author marked as private is kept nowhere, whoever stores it.
+            if let Some(content) = kenning_capture::without_private(&memory.content) {
+                memory.content = content.trim().to_owned();
+            }
+        }
         let n = new.len();
         let many = n > 1;
         for (i, memory) in new.iter().enumerate() {
@@ -73,7 +95,13 @@ impl Omi {
         let space = &caller.principal.space;
         // Cut and hashed here, so that other writers do not wait.
         let new: Vec<Prepared> = new.into_iter().map(Prepared::new).collect();
+        let is_in_project = |it: &Prepared| it.new.project.as_ref() == Some(&own);
+        let project = caller.principal.project.clone();
+        let project = project.filter(|_| new.iter().any(is_in_project));
         let store_all = move |tx: &mut Tx<'_>| {
+            if let Some(project) = &project {
+                projects::remember(tx, project, &own)?;
+            }
             let mut stored = Vec::with_capacity(new.len());
             for (i, memory) in new.into_iter().enumerate() {
                 stored.push(
@@ -167,14 +195,17 @@ pub(super) fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory>
         content_key: key,
         passages,
     } = prepared;
+    let project = new.project.clone().unwrap_or_default();
     let key = match &new.memory_id {
         Some(id) => {
-            if let Some(known) = find_memory(&**tx, id)? {
+            // Another project may use the same name for something else.
+            let own = std::slice::from_ref(&project);
+            if let Some(known) = find_memory(&**tx, own, id)? {
                 return same_or_taken(id, &known, &new);
             }
             given_key(id)
         }
-        None => match tx.node_by_key("", Kind::Memory, &key, When::Now)? {
+        None => match tx.node_by_key(&project, Kind::Memory, &key, When::Now)? {
             None => key,
             Some(known) if !known.props.contains_key("superseded_by") => {
                 relate(tx, &known, &new)?;
@@ -190,7 +221,7 @@ pub(super) fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory>
     };
     let node = tx.put_node(Draft {
         kind: Kind::Memory,
-        project: String::new(),
+        project: project.clone(),
         key,
         title: String::new(),
         body: new.content.clone(),
@@ -198,16 +229,17 @@ pub(super) fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory>
     })?;
     tx.put_hashed_passages(node.id, &passages)?;
     let id = memory_id(&node);
-    put_relations(tx, node.id, &new.related_to)?;
+    put_relations(tx, node.id, &new)?;
     if let Some(old) = &new.supersedes {
-        supersede(tx, old, &node)?;
+        supersede(tx, &new.projects(), old, &node)?;
     }
-    tx.record(
-        "MemoryStoredEvent",
-        json!({
-            "memory_id": id, "memory_type": new.memory_type.as_str(), "confidence": new.confidence,
-        }),
-    )?;
+    let mut data = json!({
+        "memory_id": id, "memory_type": new.memory_type.as_str(), "confidence": new.confidence,
+    });
+    if !project.is_empty() {
+        data["project"] = project.into();
+    }
+    tx.record("MemoryStoredEvent", data)?;
     Ok(StoredMemory {
         id,
         duplicate: false,
@@ -230,6 +262,12 @@ fn props(new: &NewMemory) -> Map<String, Value> {
     if let Some(session) = &new.session_id {
         props.insert("session_id".to_owned(), session.as_str().into());
     }
+    if let Some(source) = &new.source {
+        props.insert("source".to_owned(), source.as_str().into());
+    }
+    if let Some(said_ms) = new.said_ms {
+        props.insert(CREATED_ELSEWHERE_MS.to_owned(), said_ms.into());
+    }
     props
 }
 
@@ -250,7 +288,7 @@ fn same_or_taken(id: &str, known: &Node, new: &NewMemory) -> Result<StoredMemory
 
 /// A duplicate may still add relations and tags.
 fn relate(tx: &mut Tx<'_>, known: &Node, new: &NewMemory) -> Result<()> {
-    put_relations(tx, known.id, &new.related_to)?;
+    put_relations(tx, known.id, new)?;
     let mut tags = Memory::of(known).tags;
     let further = new.tags.iter().filter(|it| !tags.contains(it));
     let further: Vec<String> = further.cloned().collect();
@@ -261,7 +299,7 @@ fn relate(tx: &mut Tx<'_>, known: &Node, new: &NewMemory) -> Result<()> {
         put_props(tx, known.clone(), props)?;
     }
     if let Some(old) = &new.supersedes {
-        supersede(tx, old, known)?;
+        supersede(tx, &new.projects(), old, known)?;
     }
     if !new.related_to.is_empty() || new.supersedes.is_some() || !further.is_empty() {
         tx.record("MemoryRelated", json!({ "memory_id": memory_id(known) }))?;
@@ -273,7 +311,7 @@ fn relate(tx: &mut Tx<'_>, known: &Node, new: &NewMemory) -> Result<()> {
 pub(super) fn put_props(tx: &mut Tx<'_>, node: Node, props: Map<String, Value>) -> Result<Node> {
     tx.put_node(Draft {
         kind: Kind::Memory,
-        project: String::new(),
+        project: node.project,
         key: node.key,
         title: node.title,
         body: node.body,
@@ -281,9 +319,9 @@ pub(super) fn put_props(tx: &mut Tx<'_>, node: Node, props: Map<String, Value>) 
     })
 }
 
-fn put_relations(tx: &mut Tx<'_>, from: NodeId, related_to: &[String]) -> Result<()> {
-    for id in related_to {
-        let to = memory(&**tx, "related_to", id)?;
+fn put_relations(tx: &mut Tx<'_>, from: NodeId, new: &NewMemory) -> Result<()> {
+    for id in &new.related_to {
+        let to = memory(&**tx, &new.projects(), "related_to", id)?;
         if to.id == from {
             return Err(
                 Error::invalid(format!("`related_to`: `{id}` is this memory itself"))
@@ -302,8 +340,8 @@ fn put_relations(tx: &mut Tx<'_>, from: NodeId, related_to: &[String]) -> Result
 }
 
 /// The old memory stays, and says what superseded it and when.
-fn supersede(tx: &mut Tx<'_>, old: &str, new: &Node) -> Result<()> {
-    let old_node = memory(&**tx, "supersedes", old)?;
+fn supersede(tx: &mut Tx<'_>, projects: &[String], old: &str, new: &Node) -> Result<()> {
+    let old_node = memory(&**tx, projects, "supersedes", old)?;
     if old_node.id == new.id {
         return Err(
             Error::invalid(format!("`supersedes`: `{old}` is this memory itself"))

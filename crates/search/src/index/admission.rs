@@ -1,6 +1,6 @@
 //! Which passages of an index a filter admits.
 
-use super::{Filter, Gate, Index, bits, facet_bit};
+use super::{Filter, Gate, Index, NO_MEMORY, bits, facet_bit, memory_of};
 use kenning_core::Kind;
 
 /// A filter in the numbers of one index.
@@ -12,6 +12,8 @@ pub(crate) struct Admission<'a> {
     further: Vec<u32>,
     /// Properties of which one is enough, if any were asked for.
     any: Option<(u64, Vec<u32>)>,
+    /// Facets of the projects whose memories may be found, if they were named.
+    memories_of: Option<(u64, Vec<u32>)>,
     /// A property that nobody has admits nobody, and so do kinds of which there is nothing.
     impossible: bool,
 }
@@ -52,11 +54,14 @@ impl Admission<'_> {
             let kinds = self.filter.kinds.iter().map(|it| 1_u32 << *it as u32);
             let kinds = kinds.reduce(|all, it| all | it).unwrap_or(u32::MAX);
             let (any, needs_any) = self.any.as_ref().map_or((0, false), |it| (it.0, true));
+            let of = self.memories_of.as_ref().map_or(u64::MAX, |it| it.0);
+            let needs_of = self.memories_of.is_some();
             let admits = |gate: &Gate| {
                 gate.alive
                     & (gate.ended_ms == u64::MAX)
                     & (gate.facets & self.bits == self.bits)
                     & (!needs_any | (gate.facets & any != 0))
+                    & (!needs_of | (gate.facets & of != 0))
                     & (kinds >> gate.kind as u32 & 1 == 1)
             };
             let each = all.zip(&self.index.gates);
@@ -74,6 +79,7 @@ impl Admission<'_> {
             && self.filter.nodes.is_none()
             && self.further.is_empty()
             && self.any.as_ref().is_none_or(has_only_bits)
+            && self.memories_of.as_ref().is_none_or(has_only_bits)
     }
 
     pub(crate) fn admits(&self, at: usize) -> bool {
@@ -87,12 +93,18 @@ impl Admission<'_> {
                 .further
                 .iter()
                 .all(|it| self.index.entries[at].facets.contains(it))
-            && self.any.as_ref().is_none_or(|(bits, further)| {
-                gate.facets & bits != 0
-                    || further
-                        .iter()
-                        .any(|it| self.index.entries[at].facets.contains(it))
-            })
+            && self.has_one_of(at, self.any.as_ref())
+            && self.has_one_of(at, self.memories_of.as_ref())
+    }
+
+    /// Whether a passage has at least one of some properties, if they were asked for.
+    fn has_one_of(&self, at: usize, wanted: Option<&(u64, Vec<u32>)>) -> bool {
+        wanted.is_none_or(|(bits, further)| {
+            self.index.gates[at].facets & bits != 0
+                || further
+                    .iter()
+                    .any(|it| self.index.entries[at].facets.contains(it))
+        })
     }
 }
 
@@ -103,15 +115,22 @@ impl Index {
         let is_there = |kind: &Kind| self.kinds.get(kind).is_some_and(|n| *n > 0);
         let impossible = facets.len() < filter.facets.len()
             || !filter.kinds.is_empty() && !filter.kinds.iter().any(is_there);
-        let any = (!filter.any_facet.is_empty()).then(|| {
-            let known = filter.any_facet.iter().filter_map(|it| self.facets.get(it));
+        let one_of = |facets: &[String]| {
+            let known = facets.iter().filter_map(|it| self.facets.get(it));
             let known: Vec<u32> = known.copied().collect();
             (bits(&known), beyond_bits(&known))
+        };
+        let any = (!filter.any_facet.is_empty()).then(|| one_of(&filter.any_facet));
+        let memories_of = (!filter.memories_of.is_empty()).then(|| {
+            let own = filter.memories_of.iter().map(|it| memory_of(it));
+            let own: Vec<String> = own.chain([NO_MEMORY.to_owned()]).collect();
+            one_of(&own)
         });
         Admission {
             bits: bits(&facets),
             further: beyond_bits(&facets),
             any,
+            memories_of,
             index: self,
             filter,
             impossible,
@@ -192,8 +211,15 @@ mod tests {
                     vec!["tag=none".to_owned()],
                 ] {
                     for as_of_ms in [None, Some(3)] {
-                        for nodes in [None, Some(named.clone())] {
+                        for (nodes, memories_of) in [
+                            (None, vec![]),
+                            (Some(named.clone()), vec![]),
+                            (None, vec!["p".to_owned()]),
+                            (None, vec!["p".to_owned(), String::new()]),
+                            (None, vec!["nowhere".to_owned()]),
+                        ] {
                             let filter = Filter {
+                                memories_of,
                                 kinds: kinds.clone(),
                                 facets: facets.clone(),
                                 any_facet: any_facet.clone(),
@@ -213,6 +239,20 @@ mod tests {
                 }
             }
         }
+        let of_none = Filter {
+            memories_of: vec![String::new()],
+            ..Filter::default()
+        };
+        let kinds_of = |filter: &Filter| {
+            let found = index.admission(filter).admitted().into_iter();
+            let kinds = found.map(|at| index.gates[at as usize].kind);
+            let (memories, others): (Vec<Kind>, Vec<Kind>) =
+                kinds.partition(|it| *it == Kind::Memory);
+            (memories.len(), others.len())
+        };
+        let (all, some) = (kinds_of(&Filter::default()), kinds_of(&of_none));
+        assert!(0 < some.0 && some.0 < all.0, "{some:?} {all:?}");
+        assert_eq!(some.1, all.1, "only memories are concerned");
         assert!(
             n_by_gates > 10 && n_admitted > 500,
             "{n_by_gates} {n_admitted}"

@@ -69,6 +69,9 @@ pub struct Filter {
     pub any_facet: Vec<String>,
     /// What held at that moment; otherwise what holds now.
     pub as_of_ms: Option<u64>,
+    /// Memories and files of the context only of these projects, where any are named: `""` is what belongs to
+    /// none. Other nodes are not concerned.
+    pub memories_of: Vec<String>,
     /// Of these nodes only, where they are named.
     pub nodes: Option<HashSet<NodeId>>,
 }

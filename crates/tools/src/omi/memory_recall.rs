@@ -3,7 +3,7 @@
 use super::{MemoryResult, MemoryTypeWord};
 use crate::{Call, Effect, Example, Tool, Toolset, pages};
 use kenning_core::{Bounded, Result, Unit};
-use kenning_engine::omi::{Recall, RecallSort};
+use kenning_engine::omi::{Recall, RecallScope, RecallSort};
 use kenning_engine::parse_moment;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -30,6 +30,8 @@ pub struct Input {
     pub as_of: Option<String>,
     /// `relevance`: ignore age
     pub sort: Option<Sort>,
+    /// Whose: this project's and global ones (default `project`), only global ones, or `all` projects'
+    pub scope: Option<Scope>,
     /// Also give so many memories stored before and after each in its session
     pub context: Option<Bounded<0, 10>>,
 }
@@ -45,6 +47,27 @@ pub struct Input {
 pub enum Sort {
     FinalScore,
     Relevance,
+}
+
+/// Whose memories.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+#[allow(missing_docs, reason = "as above")]
+pub enum Scope {
+    Project,
+    Global,
+    All,
+}
+
+impl From<Scope> for RecallScope {
+    fn from(scope: Scope) -> Self {
+        match scope {
+            Scope::Project => Self::Project,
+            Scope::Global => Self::Global,
+            Scope::All => Self::All,
+        }
+    }
 }
 
 impl Tool for MemoryRecall {
@@ -91,6 +114,7 @@ impl Tool for MemoryRecall {
                 Some(Sort::FinalScore) | None => RecallSort::FinalScore,
             },
             context: (input.context).map_or(0, |it| usize::try_from(it.get()).unwrap_or(0)),
+            scope: input.scope.map(RecallScope::from).unwrap_or_default(),
             ..Recall::default()
         };
         let found = ctx.engine.omi().recall(ctx.caller, &recall)?;

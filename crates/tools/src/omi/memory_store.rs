@@ -31,6 +31,18 @@ pub struct Input {
     pub tags: Option<Vec<String>>,
     /// Session it belongs to (default: this one)
     pub session_id: Option<String>,
+    /// `global`: for every project; default `project`
+    pub scope: Option<Scope>,
+}
+
+/// Whose memory it is.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+#[allow(missing_docs, reason = "the words say it")]
+pub enum Scope {
+    Project,
+    Global,
 }
 
 /// What became of it.
@@ -58,6 +70,9 @@ impl From<Input> for NewMemory {
             memory_id: input.memory_id,
             tags: input.tags.unwrap_or_default(),
             session_id: input.session_id,
+            project: (input.scope == Some(Scope::Global)).then(String::new),
+            source: None,
+            said_ms: None,
         }
     }
 }

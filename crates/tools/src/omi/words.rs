@@ -68,6 +68,10 @@ pub struct MemoryResult {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     context: Vec<ContextMemory>,
+    /// The project it belongs to; absent for what is global
+    #[serde(skip_serializing_if = "String::is_empty")]
+    #[schemars(default)]
+    project: String,
     /// Memories of the same words, left out for this one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
@@ -129,6 +133,7 @@ impl From<RecalledMemory> for MemoryResult {
             final_score: rounded(final_score),
             related_memories: related,
             confidence: memory.confidence,
+            project: memory.project,
             part_of_chars: is_long.then_some(chars),
             context: context.into_iter().map(ContextMemory::from).collect(),
             near_identical,

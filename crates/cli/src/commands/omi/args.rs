@@ -116,8 +116,14 @@ fn store() -> Command {
         .arg(text("supersedes", "ID", "A memory that no longer holds because of it"))
         .arg(text("session", "ID", "The session it belongs to: its memories give one another context"))
         .arg(
+            Arg::new("global")
+                .long("global")
+                .action(ArgAction::SetTrue)
+                .help("For every project, and not for this one alone"),
+        )
+        .arg(
             text("batch", "FILE", "Memories as JSON lines, each as for `memory_store`: all or none; `-` is standard input")
-                .conflicts_with_all(["confidence", "related-to", "tags", "id", "supersedes", "session"]),
+                .conflicts_with_all(["confidence", "related-to", "tags", "id", "supersedes", "session", "global"]),
         )
 }
 
@@ -141,6 +147,15 @@ fn recall() -> Command {
             text("mode", "MODE", "By meaning, by words, or both")
                 .value_parser(["semantic", "fts", "hybrid"])
                 .default_value("hybrid"),
+        )
+        .arg(
+            text(
+                "scope",
+                "SCOPE",
+                "This project's and global memories, only global ones, or those of all projects",
+            )
+            .value_parser(["project", "global", "all"])
+            .default_value("project"),
         )
         .arg(text("as-of", "TIME", "What was known at that time"))
         .arg(

@@ -6,7 +6,7 @@ use clap::ArgMatches;
 use kenning_core::{Error, Result, Unit};
 use kenning_engine::omi::{
     Contradiction, Contradictions, EvidenceUpdate, MemoryDetails, MemoryType, NewMemory, Recall,
-    RecallSort, StoredMemory,
+    RecallScope, RecallSort, StoredMemory,
 };
 use kenning_engine::{Mode, parse_moment, timestamp};
 use kenning_tools::omi::{MemoryResult, memory_store};
@@ -32,6 +32,9 @@ pub(super) fn store(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
         memory_id: matches.get_one::<String>("id").cloned(),
         tags: texts(matches, "tags").unwrap_or_default(),
         session_id: matches.get_one::<String>("session").cloned(),
+        project: matches.get_flag("global").then(String::new),
+        source: None,
+        said_ms: None,
     };
     let stored = omi.engine.omi().store_memories(&omi.caller, vec![new])?;
     for it in stored {
@@ -140,6 +143,11 @@ pub(super) fn recall(omi: &Omi<'_>, matches: &ArgMatches) -> Result<u8> {
             .get_one::<u32>("context")
             .map_or(0, |&it| usize::try_from(it).unwrap_or(0)),
         skip: cursor(matches)?,
+        scope: match text(matches, "scope") {
+            "all" => RecallScope::All,
+            "global" => RecallScope::Global,
+            _ => RecallScope::Project,
+        },
         ..Recall::default()
     };
     let found = omi.engine.omi().recall(&omi.caller, &recall)?;

@@ -222,6 +222,7 @@ mod tests {
             created_ms: 0,
             superseded_by: None,
             session_id: None,
+            project: String::new(),
         }
     }
 

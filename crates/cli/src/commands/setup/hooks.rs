@@ -14,6 +14,9 @@ const FILE: &str = ".claude/settings.json";
 /// The client gives up on a hook after this many seconds. Ours gives up long before.
 const TIMEOUT_SECONDS: u64 = 5;
 
+/// The same for a hook that it does not wait for.
+const PATIENT_TIMEOUT_SECONDS: u64 = 30;
+
 pub(super) fn run(entry: &Entry, write: bool) -> Result<u8> {
     if !write {
         output::say(&format!(
@@ -31,12 +34,17 @@ pub(super) fn run(entry: &Entry, write: bool) -> Result<u8> {
 }
 
 /// The client's name of each turn, with what is run.
-fn block(entry: &Entry) -> Map<String, Value> {
+pub(super) fn block(entry: &Entry) -> Map<String, Value> {
     let turns = hook::TURNS.iter().map(|turn| {
-        let command = json!({
+        let mut command = json!({
             "type": "command", "command": entry.shell(&["hook", turn.name]),
             "timeout": TIMEOUT_SECONDS,
         });
+        if turn.is_patient {
+            // The client goes on meanwhile.
+            command["async"] = true.into();
+            command["timeout"] = PATIENT_TIMEOUT_SECONDS.into();
+        }
         (turn.event.to_owned(), json!([{ "hooks": [command] }]))
     });
     turns.collect()

@@ -1,5 +1,6 @@
 //! `kenning setup`: configures an MCP client to start this program.
 
+mod claude_plugin;
 mod hooks;
 mod jsonc;
 mod plugin;
@@ -92,16 +93,23 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     let client = client(name).ok_or_else(|| Error::not_found("client", name))?;
     let entry = Entry::new(settings, matches)?;
     let write = matches.get_flag("write");
-    for (flag, owner) in [("hooks", "claude-code"), ("plugin", "openclaw")] {
-        if matches.get_flag(flag) && name != owner {
+    let owners: [(&str, &[&str]); 2] = [
+        ("hooks", &["claude-code"]),
+        ("plugin", &["claude-code", "openclaw"]),
+    ];
+    for (flag, owners) in owners {
+        if matches.get_flag(flag) && !owners.contains(&name) {
             return Err(
                 Error::invalid(format!("`--{flag}` does not apply to {name}"))
-                    .hint(format!("it is for {owner}")),
+                    .hint(format!("it is for {}", owners.join(" and "))),
             );
         }
     }
     if matches.get_flag("hooks") {
         return hooks::run(&entry, write);
+    }
+    if matches.get_flag("plugin") && name == "claude-code" {
+        return claude_plugin::run(settings, &entry, write);
     }
     if matches.get_flag("plugin") {
         return plugin::run(&entry, write);
