@@ -23,6 +23,7 @@ mod progress;
 mod rate;
 mod refusals;
 mod registry;
+mod requests;
 mod routes;
 mod server;
 mod sse;
