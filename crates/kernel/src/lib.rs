@@ -21,6 +21,7 @@ mod events;
 mod file_node;
 pub mod files;
 pub mod follow;
+pub mod forget;
 mod index_files;
 pub mod journal;
 mod language;

@@ -6,9 +6,11 @@
 mod answers;
 mod beliefs;
 mod details;
+mod forget;
 mod graph;
 mod integrity;
 mod links;
+mod list;
 mod opinion;
 mod pending;
 mod recall;
@@ -16,10 +18,12 @@ mod store;
 
 pub use beliefs::{BeliefUpdate, Contradiction, Contradictions, Evidence, EvidenceUpdate};
 pub use details::{MemoryDetails, MemoryRelation};
+pub use forget::{FORGET_MAX, Forget, ForgetMany, ForgetReport, ForgottenMemory};
 pub use graph::{Central, GraphEdge, MemoryGraph};
 pub(crate) use integrity::CheckedLogs;
 pub use integrity::{Integrity, IntegrityScope, Topology};
 pub(crate) use links::Linked;
+pub use list::ListMemories;
 pub use pending::{FOUNDATIONAL, PendingWrite};
 pub use recall::Access as MemoryAccess;
 pub use recall::{Neighbor, Recall, RecallSort, Recalled, RecalledMemory};

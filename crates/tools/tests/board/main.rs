@@ -19,6 +19,7 @@ mod audit;
 mod audit_proofs;
 mod backups;
 mod embeddings;
+mod forgetting;
 mod graph;
 mod growth;
 mod journal;
