@@ -109,6 +109,23 @@ pub enum Change {
         /// The time of the revision that it lost against.
         ended: Hlc,
     },
+    /// Every revision of a node that is gone was erased, and every ended edge at it.
+    EraseNode {
+        /// Its identity.
+        id: NodeId,
+    },
+    /// Superseded revisions of a node with this content were erased.
+    EraseRevision {
+        /// The node.
+        id: NodeId,
+        /// The hash of the content.
+        hash: Hash,
+    },
+    /// The data of an event was erased.
+    EraseEvent {
+        /// The event.
+        event: Hash,
+    },
 }
 
 /// Revisions that lost have numbers from here on, so that they do not meet those that held.
@@ -152,6 +169,14 @@ impl SignedRow {
 }
 
 impl Change {
+    /// Whether it erases something.
+    pub fn erases(&self) -> bool {
+        matches!(
+            self,
+            Self::EraseNode { .. } | Self::EraseRevision { .. } | Self::EraseEvent { .. }
+        )
+    }
+
     /// Whether it puts or ends this edge.
     pub(crate) fn is_about_edge(&self, from: NodeId, relation: &str, to: NodeId) -> bool {
         match self {
@@ -199,6 +224,11 @@ impl Change {
                 "put": "revision", "id": id.to_string(), "rev": rev, "hash": hash.to_string(),
                 "ended": ended.0,
             }),
+            Self::EraseNode { id } => json!({ "erase": "node", "id": id.to_string() }),
+            Self::EraseRevision { id, hash } => json!({
+                "erase": "revision", "id": id.to_string(), "hash": hash.to_string(),
+            }),
+            Self::EraseEvent { event } => json!({ "erase": "event", "id": event.to_string() }),
         }
     }
 
@@ -206,6 +236,19 @@ impl Change {
         let text = |name: &str| value.get(name)?.as_str();
         let id = |name: &str| text(name)?.parse::<NodeId>().ok();
         let hash = || Hash::from_hex(text("hash")?);
+        if let Some(what) = text("erase") {
+            return Some(match what {
+                "node" => Self::EraseNode { id: id("id")? },
+                "revision" => Self::EraseRevision {
+                    id: id("id")?,
+                    hash: hash()?,
+                },
+                "event" => Self::EraseEvent {
+                    event: Hash::from_hex(text("id")?)?,
+                },
+                _ => return None,
+            });
+        }
         Some(match (text("put"), text("remove")) {
             (Some("node"), None) => Self::PutNode {
                 id: id("id")?,
@@ -330,6 +373,14 @@ pub fn canonical_bytes(event: &EventRow) -> Vec<u8> {
 /// Whether the event's data was erased: its salt and its data are gone, what was signed is still there.
 pub fn is_erased(row: &EventRow) -> bool {
     row.version > 1 && row.sealed.salt.is_empty() && row.sealed.data.is_empty()
+}
+
+/// Removes the data of an event. Its id and its signature stay valid.
+pub(crate) fn erase(row: &mut EventRow) {
+    if row.version > 1 {
+        row.sealed.data.clear();
+        row.sealed.salt.clear();
+    }
 }
 
 /// Whether the data matches the event's id, or was erased.

@@ -136,12 +136,16 @@ impl Identity {
     }
 }
 
-/// Whether the rows of a bucket decide about permissions. The hash of each change is in an event, so
+/// Whether the rows of a bucket decide about permissions, or about what may not come back. The hash of each change is in an event, so
 /// that [`crate::verify`] notices when such a row was changed, added or removed by other means.
 /// Everything else in that table is a cursor, a cache or a counter.
 pub fn is_signed_bucket(bucket: &str) -> bool {
     const SIGNED: &[&str] = &[
         "agents",
+        "erased/events",
+        "erased/keys",
+        "erased/nodes",
+        "erased/revisions",
         "federation/edges",
         "federation/node",
         "federation/peers",

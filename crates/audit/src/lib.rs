@@ -44,5 +44,5 @@ pub use migrate::{Migrated, migrate};
 pub use prove::{Consistency, Inclusion, consistency, inclusion};
 pub use since::{Newest, Place, verify_newest};
 pub use tx::foreign;
-pub use tx::{Draft, EdgeDraft, Passages, Tx};
+pub use tx::{Draft, EdgeDraft, Erased, Passages, Tombstones, Tx};
 pub use verify::{Author, EventSource, Report, Verify, survey_authors, verify, verify_events};

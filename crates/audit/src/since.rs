@@ -261,7 +261,10 @@ impl Rows {
             | Change::RevokeAuthor { .. }
             | Change::ResetClock
             | Change::Apply { .. }
-            | Change::KeepRevision { .. } => {}
+            | Change::KeepRevision { .. }
+            | Change::EraseNode { .. }
+            | Change::EraseRevision { .. }
+            | Change::EraseEvent { .. } => {}
         }
     }
 

@@ -18,7 +18,10 @@ use serde_json::{Map, Value};
 use std::ops::Deref;
 
 mod checkpoint;
+mod erase;
 pub mod foreign;
+
+pub use erase::{Erased, Tombstones};
 
 /// The first event of version 2 in a log that has events of version 1.
 pub(crate) const UPGRADED: &str = "LogUpgraded";
@@ -548,6 +551,9 @@ impl<'a> Tx<'a> {
                 }
             });
         tiles.iter().try_for_each(|tile| self.raw.put_tile(tile))?;
+        if event.changes.iter().any(Change::erases) {
+            self.note_erasure(row.seq)?;
+        }
         self.head.seq = row.seq;
         self.head.hlc = row.hlc;
         self.head.tips = vec![row.id];

@@ -10,6 +10,7 @@ mod checkpoints;
 
 mod authors;
 mod compare;
+mod erasures;
 mod events;
 mod rows;
 
@@ -23,6 +24,7 @@ use crate::merkle::{Frontier, leaf_hash};
 use crate::state::State;
 use authors::Authors;
 use compare::{check_edges, check_head, check_nodes, check_tiles};
+use erasures::Erasures;
 use kenning_core::{Did, Hash, Hlc, NodeId, Result, Space};
 use kenning_store::{CheckpointRow, EventRow, ReadTx, Row, Table};
 use rows::SignedRows;
@@ -158,6 +160,7 @@ struct Replay {
     foreign: HashMap<LogId, Hash>,
     /// The event of another log that is being applied, and its time.
     applied: Option<Hlc>,
+    erasures: Erasures,
 }
 
 /// Checks the whole log and state of one space. `progress` is called with the number of checked events.
@@ -179,6 +182,8 @@ pub fn verify(tx: &dyn ReadTx, asked: &Verify<'_>, progress: &dyn Fn(u64)) -> Re
         event_root: replay.frontier.root(),
         state_root: replay.state.root(),
     });
+    replay.leave_out_erased();
+    replay.erasures.check(&mut report);
     check_head(tx, &replay, &mut report);
     check_tiles(tx, &mut replay, &mut report);
     check_nodes(tx, &mut replay, &mut report);
@@ -330,7 +335,12 @@ impl Replay {
     fn apply(&mut self, row: &EventRow, event: &Event, space: &Space, report: &mut Report) {
         let seq = row.seq;
         let foreign = self.check_origin(row, event, space, report);
-        report.n_erased += u64::from(event::is_erased(row));
+        if event::is_erased(row) {
+            report.n_erased += 1;
+            if foreign.is_none() {
+                self.erasures.found(row);
+            }
+        }
         if seq != self.frontier.size + 1 {
             report.fault(format!(
                 "event {seq} is in the place of event {}",
@@ -543,6 +553,17 @@ impl Replay {
                     ));
                 }
             }
+            Change::EraseNode { id } => {
+                self.removed.remove(id);
+                if self.nodes.contains_key(id) {
+                    report.fault(format!(
+                        "event {seq} erases node {id}, which is still there"
+                    ));
+                }
+                self.erasures.node(*id, row.hlc);
+            }
+            Change::EraseRevision { id, hash } => self.erasures.revision(*id, *hash, row.hlc),
+            Change::EraseEvent { event } => self.erasures.event(*event),
         }
     }
 }

@@ -161,6 +161,12 @@ fn own() -> Vec<Command> {
                     .long("keep-tokens")
                     .action(ArgAction::SetTrue)
                     .help("Keep its tokens valid, even those that were revoked since it was made"),
+            )
+            .arg(
+                Arg::new("erased-in")
+                    .long("erased-in")
+                    .value_name("FILE")
+                    .help("A newer backup: what was erased before it was made is erased here too"),
             ),
         Command::new("export")
             .about("Write nodes and edges as JSON lines; `-` is standard output")
@@ -178,6 +184,7 @@ fn own() -> Vec<Command> {
                 "to",
                 "Where it goes; must be empty, or half moved by an earlier run",
             )),
+        commands::forget_command(),
         commands::hook_command(),
         commands::trust_command(),
         commands::registry_command(),
@@ -200,8 +207,29 @@ fn own() -> Vec<Command> {
             .about("Show or write the configuration of an MCP client")
             .arg(
                 Arg::new("client")
-                    .required(true)
+                    .required_unless_present("check")
                     .value_parser(PossibleValuesParser::new(commands::SETUP_CLIENTS)),
+            )
+            .arg(
+                Arg::new("scope")
+                    .long("scope")
+                    .value_name("SCOPE")
+                    .value_parser(PossibleValuesParser::new(commands::SETUP_SCOPES))
+                    .help("Whose configuration: yours everywhere, the project's for everybody (without paths of this machine), or yours in this project"),
+            )
+            .arg(
+                Arg::new("url")
+                    .long("url")
+                    .value_name("URL")
+                    .conflicts_with_all(["hooks", "plugin"])
+                    .help("A server that runs already, for example https://kenning.example/mcp; the client takes its token from KENNING_TOKEN"),
+            )
+            .arg(
+                Arg::new("check")
+                    .long("check")
+                    .action(ArgAction::SetTrue)
+                    .conflicts_with_all(["client", "write", "scope", "url", "hooks", "plugin"])
+                    .help("Say which clients are set up, and whether what they start is there"),
             )
             .arg(
                 Arg::new("write")
@@ -230,7 +258,23 @@ fn own() -> Vec<Command> {
                     .value_parser(value_parser!(clap_complete::Shell)),
             ),
         Command::new("man").about("Print the manual page"),
+        callback(),
     ]
+}
+
+/// What the completion scripts of shells call: the words that were typed, for what may follow.
+pub(crate) const CALLBACK: &str = "__complete";
+
+fn callback() -> Command {
+    Command::new(CALLBACK)
+        .about("What may follow the words that were typed; for shells")
+        .hide(true)
+        .arg(
+            Arg::new("words")
+                .num_args(0..)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true),
+        )
 }
 
 fn place(name: &'static str, help: &'static str) -> Arg {

@@ -121,11 +121,12 @@ fn field_as_name(field: &str) -> String {
 }
 
 /// Tools that have a command of their own, for people.
-const COMMANDS: [(&str, &str); 11] = [
+const COMMANDS: [(&str, &str); 12] = [
     ("memory_store", "omi store"),
     ("memory_store_batch", "omi store --batch FILE"),
     ("memory_recall", "omi recall"),
     ("memory_get", "omi get"),
+    ("memory_forget", "omi forget"),
     ("belief_update", "omi belief update"),
     ("belief_evidence", "omi belief evidence"),
     ("belief_check_contradiction", "omi belief check"),

@@ -306,6 +306,17 @@ impl Engine {
         self.kernel.restore(caller, keep_tokens, verify, open)
     }
 
+    /// Erases in restored spaces what a newer backup says was erased since.
+    pub fn erase_as_in(
+        &self,
+        caller: &Caller,
+        spaces: &[Space],
+        open: impl Fn() -> Result<Box<dyn BufRead + Send>>,
+    ) -> Result<u64> {
+        let erased = self.kernel.erase_as_in(caller, spaces, open)?;
+        Ok(erased.nodes)
+    }
+
     /// Writes the nodes and edges of the caller's space, one JSON object a line.
     pub fn export(&self, caller: &Caller, out: &mut dyn Write) -> Result<Transferred> {
         self.kernel.export(caller, out)

@@ -15,6 +15,7 @@ pub use backups::{
 };
 pub use cleanup::Cleaned;
 pub use kenning_audit::{CheckpointLabel, on_behalf_of};
+pub use kenning_kernel::forget::TEXT_CHARS_MIN as FORGET_TEXT_CHARS_MIN;
 pub use kenning_kernel::worker;
 pub use kenning_kernel::{
     ANSWER_CHARS_MAX, AgentView, AuthorView, CONTRACT_KINDS, Caller, CheckpointView, Choice,
@@ -229,6 +230,7 @@ impl Engine {
         // Whoever looks next finds nothing unfinished.
         self.kernel.journal().clear_done(self.kernel.log())?;
         self.kiwi.sweep_killed_runs();
+        self.omi.finish_forgetting(space);
         Ok(())
     }
 

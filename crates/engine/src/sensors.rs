@@ -68,7 +68,18 @@ fn look_around(engine: &Engine) {
     if let Err(error) = contained(|| engine.koi.scan_due_repositories()) {
         tracing::warn!("repositories could not be scanned: {error}");
     }
+    if let Err(error) = contained(|| forget_due(engine)) {
+        tracing::warn!("what is due to be forgotten is not erased: {error}");
+    }
     if let Err(error) = contained(|| engine.koi.look_at_mail_now()) {
         tracing::warn!("mail could not be read: {error}");
     }
+}
+
+/// Erases what is due in every space: the grace time of forgotten memories, and the age that settings allow.
+fn forget_due(engine: &Engine) -> kenning_core::Result<()> {
+    for space in engine.kernel.log().store().spaces()? {
+        engine.omi.forget_due(&space)?;
+    }
+    Ok(())
 }

@@ -43,6 +43,11 @@ impl Backend for Watched {
         self.0.spaces()
     }
 
+    fn scrub(&self) -> Result<bool> {
+        self.note();
+        self.0.scrub()
+    }
+
     fn check(&self) -> Result<Vec<String>> {
         self.note();
         self.0.check()

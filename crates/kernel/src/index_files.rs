@@ -5,9 +5,9 @@
 //! searches does it: an [`IndexWorker`] does.
 
 use crate::worker::{Complaint, Signal, Worker, contained};
-use kenning_audit::Log;
-use kenning_core::Space;
-use kenning_search::{Keeper, Searcher};
+use kenning_audit::{Log, Tombstones};
+use kenning_core::{Code, Space};
+use kenning_search::{Keeper, Searcher, snapshot_seq};
 use kenning_vault::Dir;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -62,10 +62,35 @@ impl Keeper for IndexFiles {
         if let Err(error) = written {
             tracing::warn!("the index is not kept, and will be made again: {error}");
         }
+        // Whoever erases removes the file after its commit. If that was before this was written, it is removed here.
+        if self.is_older_than_erasure(space, &snapshot) {
+            forget(&self.data, space);
+        }
     }
 
     fn ask_to_tend(&self, space: &Space) {
         self.asked.ask(space);
+    }
+}
+
+impl IndexFiles {
+    fn is_older_than_erasure(&self, space: &Space, snapshot: &[u8]) -> bool {
+        let Some((_, log)) = self.asked.whose.get() else {
+            return false;
+        };
+        let last = log.read(space, |tx| Tombstones::of(tx).last());
+        let taken = snapshot_seq(snapshot).unwrap_or(0);
+        last.is_ok_and(|last| last > taken)
+    }
+}
+
+/// Removes the stored index of a space: it may hold words of what was erased.
+pub(crate) fn forget(data: &Dir, space: &Space) {
+    match data.remove(&name(space)) {
+        Err(error) if error.code != Code::NotFound => {
+            tracing::warn!("the stored index of `{space}` could not be removed: {error}");
+        }
+        _ => {}
     }
 }
 

@@ -22,6 +22,7 @@ mod file_node;
 mod file_set;
 pub mod files;
 pub mod follow;
+pub mod forget;
 mod index_files;
 pub mod journal;
 mod language;

@@ -47,6 +47,8 @@ pub struct Imported {
     pub kept_files: u64,
     /// The number of edges.
     pub edges: u64,
+    /// Nodes that were erased here, and so are left out.
+    pub forgotten: u64,
     /// Nodes and edges that wait for the signature of a second key.
     pub waiting: u64,
     /// The name of the write that waits.
@@ -56,7 +58,7 @@ pub struct Imported {
 impl Imported {
     /// Nodes that were read.
     pub fn nodes(&self) -> u64 {
-        self.created + self.updated + self.unchanged + self.kept_files
+        self.created + self.updated + self.unchanged + self.kept_files + self.forgotten
     }
 }
 
@@ -287,6 +289,11 @@ fn import_entry(
     match entry {
         Entry::Node(imported) => {
             let old = imported.id;
+            if was_erased(tx, &imported)? {
+                done.forgotten += 1;
+                known.extend(old.map(|it| (it, ERASED)));
+                return Ok(None);
+            }
             let node = import_node(tx, *imported, &cut, done)?;
             if let Some(old) = old {
                 known.insert(old, node.id);
@@ -296,6 +303,9 @@ fn import_entry(
         Entry::Edge(mut draft) => {
             draft.src = known.get(&draft.src).copied().unwrap_or(draft.src);
             draft.dst = known.get(&draft.dst).copied().unwrap_or(draft.dst);
+            if [draft.src, draft.dst].contains(&ERASED) {
+                return Ok(None);
+            }
             for end in [draft.src, draft.dst] {
                 if tx.node(end, When::Now)?.is_none() {
                     return Err(
@@ -308,6 +318,23 @@ fn import_entry(
             Ok(None)
         }
     }
+}
+
+/// In place of the id of a node that was erased here: its edges are left out too.
+const ERASED: NodeId = NodeId([0; 16]);
+
+/// Whether it is what was erased here: by its id, or by its key, unless somebody has stored that again.
+fn was_erased(tx: &Tx<'_>, imported: &ImportedNode) -> Result<bool> {
+    let ImportedNode { id, draft, .. } = imported;
+    let erased = tx.tombstones();
+    if let Some(id) = id
+        && erased.has_node(*id)?
+    {
+        return Ok(true);
+    }
+    let (project, kind, key) = (&draft.project, draft.kind, &draft.key);
+    Ok(erased.key_erased_at(project, kind, key)?.is_some()
+        && tx.node_by_key(project, kind, key, When::Now)?.is_none())
 }
 
 fn import_node(

@@ -20,8 +20,9 @@ pub use context::{
 };
 pub use kenning_memory::types::MemoryType;
 pub use memories::{
-    BeliefUpdate, Central, Contradiction, Contradictions, Evidence, EvidenceUpdate, FOUNDATIONAL,
-    GraphEdge, Integrity, IntegrityScope, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails,
+    BeliefUpdate, Central, Contradiction, Contradictions, Evidence, EvidenceUpdate, FORGET_MAX,
+    FOUNDATIONAL, Forget, ForgetMany, ForgetReport, ForgottenMemory, GraphEdge, Integrity,
+    IntegrityScope, ListMemories, MEMORY_BYTES_MAX, Memory, MemoryAccess, MemoryDetails,
     MemoryGraph, MemoryRelation, Neighbor, NewMemory, PendingWrite, Recall, RecallScope,
     RecallSort, Recalled, RecalledMemory, StoredMemory, Topology, hold,
 };

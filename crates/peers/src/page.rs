@@ -224,6 +224,10 @@ impl Place<'_> {
             // Elsewhere only the change of a node's own key has an effect.
             Change::AddAuthor { .. } | Change::RevokeAuthor { .. } => event == "AuthorRotated",
             Change::ResetClock | Change::Apply { .. } | Change::KeepRevision { .. } => false,
+            // Whoever has it must erase it too. It names nothing but ids and hashes.
+            Change::EraseNode { .. } | Change::EraseRevision { .. } | Change::EraseEvent { .. } => {
+                true
+            }
         })
     }
 
@@ -313,7 +317,10 @@ impl Place<'_> {
             | Change::RevokeAuthor { .. }
             | Change::ResetClock
             | Change::Apply { .. }
-            | Change::KeepRevision { .. } => Vec::new(),
+            | Change::KeepRevision { .. }
+            | Change::EraseNode { .. }
+            | Change::EraseRevision { .. }
+            | Change::EraseEvent { .. } => Vec::new(),
         })
     }
 }

@@ -21,6 +21,7 @@ use crate::places::Place;
 use crate::project::named_project;
 use crate::rate::Rate;
 use crate::refusals::Refusals;
+use crate::requests;
 pub use crate::server::Peer;
 use crate::server::{Limits, Terms};
 use axum::body::Body;
@@ -47,17 +48,21 @@ const PROXY_HEADERS: [&str; 6] = [
 ];
 
 /// Where a link of another page may lead: nothing is searched, run or written there.
-const LINKED: [&str; 6] = [
+const LINKED: [&str; 7] = [
     "/",
     "/health",
     "/health/ready",
     "/healthz",
     "/openapi.json",
+    "/readyz",
     "/tools",
 ];
 
 /// The route of MCP.
 const MCP: &str = "/mcp";
+
+/// Where anybody may ask whether the server is alive, and whether it can work. They are told nothing else.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Where clients of the memory contract put their token.
 const API_KEY: &str = "x-api-key";
@@ -421,6 +426,7 @@ pub(crate) async fn layer(
     next: Next,
 ) -> Response<Body> {
     let began = Instant::now();
+    let asked = requests::Asked::of(&request);
     let origin = guard.shared_origin(request.headers());
     let admitted = match cors::preflight(origin.as_ref(), &request) {
         Some(answer) => {
@@ -436,6 +442,8 @@ pub(crate) async fn layer(
             .map_err(|error| answer::error(&error)),
         Err(refused) => Err(refused),
     };
+    let who = request.extensions().get::<Principal>();
+    let who = who.map(|it| it.name.clone());
     let mut response = match admitted {
         Err(refused) => {
             if let Some(place) = request.extensions().get::<Place>() {
@@ -488,6 +496,7 @@ pub(crate) async fn layer(
     if response.status() == StatusCode::TOO_MANY_REQUESTS {
         guard.refusals.add(began.elapsed());
     }
+    asked.log(response.status(), who.as_deref(), began.elapsed());
     response
 }
 
@@ -547,7 +556,10 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<Option<Expected>,
     let (method, uri) = (request.method(), request.uri());
     let is_federated =
         federation::is_message(method, uri) || is_anonymous && federation::is_visit(method, uri);
-    let admitted = if peers::is_message(method, uri) {
+    let is_probe = is_anonymous && *method == Method::GET && PROBES.contains(&uri.path());
+    let admitted = if is_probe {
+        Ok(Admitted::node("probe"))
+    } else if peers::is_message(method, uri) {
         guard.node(request.headers()).await
     } else if is_federated {
         Ok(guard.federated(peer, request.headers()))

@@ -24,6 +24,7 @@ mod project;
 mod rate;
 mod refusals;
 mod registry;
+mod requests;
 mod routes;
 mod server;
 mod sse;

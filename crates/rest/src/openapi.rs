@@ -34,7 +34,14 @@ pub(crate) fn with_installed(tools: &[&'static dyn AnyTool], installed: &[ToolFu
     paths.insert("/tools".to_owned(), get("The tools", "application/json"));
     paths.insert(
         "/healthz".to_owned(),
-        get("Whether all is well", "application/json"),
+        get(
+            "Whether it is alive, and with a token how large the log is",
+            "application/json",
+        ),
+    );
+    paths.insert(
+        "/readyz".to_owned(),
+        get("Whether it can reach its store", "application/json"),
     );
     paths.insert(
         "/metrics".to_owned(),

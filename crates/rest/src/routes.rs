@@ -13,7 +13,7 @@ use axum::extract::{Extension, Path, Query, Request, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, header};
 use axum::routing::{get, post};
 use kenning_core::Error;
-use kenning_engine::{Caller, Principal, Waited};
+use kenning_engine::{Caller, Principal, Scope, Waited};
 use kenning_tools::slots::Load;
 use kenning_tools::{AnyTool, Board, Effect, Toolset, installed_summary, near, summary};
 use serde_json::{Value, json};
@@ -40,6 +40,7 @@ pub fn router(board: Board, guard: Guard, extra: Router) -> Router {
         .route("/", get(front))
         .route("/healthz", get(health))
         .route("/health/ready", get(health))
+        .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/openapi.json", get(description))
         .route("/tools", get(list))
@@ -78,7 +79,8 @@ async fn front() -> &'static str {
      /registry/v1         directives, tools and knowledge: push, pull, search, versions\n\
      /api/v1              memories: store, recall, beliefs, sessions, events, dashboard\n\
      GET  /health         the KOI API: entities, relationships, documents, pages, repositories\n\
-     GET  /healthz        whether all is well\n\
+     GET  /healthz        whether it is alive; without a token too\n\
+     GET  /readyz         whether it can reach its store; without a token too\n\
      GET  /metrics        counters for Prometheus\n"
 }
 
@@ -110,6 +112,10 @@ async fn health(
     Extension(who): Extension<Principal>,
     Extension(waited): Extension<Waited>,
 ) -> Response<Body> {
+    // Whoever has no token learns that somebody answers, and nothing of what is here.
+    if !who.scopes.contains(&Scope::Read) {
+        return answer::json(StatusCode::OK, &json!({ "status": "ok" }));
+    }
     let caller = Caller::new(who).after(waited);
     let state = tokio::task::spawn_blocking(move || board.engine().roots(&caller)).await;
     match state {
@@ -119,6 +125,26 @@ async fn health(
         ),
         Ok(Err(error)) => answer::error(&error),
         Err(cause) => answer::error(&Error::internal("health").because(cause)),
+    }
+}
+
+/// Whether calls can be answered: the store can be read.
+async fn ready(
+    State(board): State<Board>,
+    Extension(who): Extension<Principal>,
+    Extension(waited): Extension<Waited>,
+) -> Response<Body> {
+    let owner = Principal::owner(who.space);
+    let caller = Caller::new(owner).after(waited);
+    let state = tokio::task::spawn_blocking(move || board.engine().roots(&caller)).await;
+    match state {
+        Ok(Ok(_)) => answer::json(StatusCode::OK, &json!({ "status": "ready" })),
+        // The reason may name what only the operator should know; it is in the log.
+        Ok(Err(error)) => {
+            tracing::warn!("not ready: {error}");
+            answer::error(&Error::unavailable("the store cannot be read").hint("call again"))
+        }
+        Err(cause) => answer::error(&Error::internal("ready").because(cause)),
     }
 }
 

@@ -58,6 +58,8 @@ pub(crate) struct Compaction {
     terms: Renumbered,
     facets: Renumbered,
     threads: Renumbered,
+    /// What was erased before this began is not copied.
+    n_erasures: u32,
 }
 
 impl Compaction {
@@ -69,6 +71,7 @@ impl Compaction {
             terms: Renumbered::default(),
             facets: Renumbered::default(),
             threads: Renumbered::default(),
+            n_erasures: old.n_erasures,
         }
     }
 
@@ -196,6 +199,7 @@ impl Compaction {
         }
         new.seq = old.seq;
         new.kept_seq = old.kept_seq;
+        new.n_erasures = old.n_erasures.saturating_sub(self.n_erasures);
         std::mem::replace(old, new)
     }
 }
@@ -314,5 +318,33 @@ mod tests {
             (0..100).for_each(|_| change(read, &again));
             assert_eq!(seen(read), seen(&index), "seed {seed}");
         }
+    }
+
+    #[test]
+    fn words_of_what_was_erased_are_in_no_snapshot() {
+        const SECRET: &str = "quartzheronlantern";
+        let holds = |index: &Index| {
+            let bytes = index.unsealed().seal(kenning_core::Hash::default());
+            let mut found = bytes.windows(SECRET.len());
+            found.any(|it| it == SECRET.as_bytes())
+        };
+        let random = SeededRandom::new(5);
+        let mut index = Index::new();
+        let mut secret = node(1, &random);
+        secret.body = format!("the code is {SECRET}");
+        index.put(&secret, &passages("", &secret.body));
+        index.put(&node(2, &random), &passages("", "stays"));
+        index.remove(secret.id);
+        assert!(holds(&index), "what is dead stays until it is copied");
+        index.n_erasures = 1;
+        assert!(index.is_to_be_copied());
+        let mut compaction = Compaction::of(&index);
+        while compaction.step(&index) {}
+        compaction.prepare();
+        // Something else is erased while it is copied.
+        index.n_erasures += 1;
+        compaction.finish(&mut index);
+        assert!(!holds(&index));
+        assert_eq!(index.n_erasures, 1, "that is left to the next copy");
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct Changes {
     /// Nodes that are new or others now.
     pub(crate) nodes: Vec<(Node, Vec<Passage>)>,
     pub(crate) gone: Vec<NodeId>,
+    /// Whether something was erased: then no word of it may stay.
+    pub(crate) has_erased: bool,
 }
 
 /// Events that were read and not taken in yet.
@@ -34,7 +36,7 @@ impl Events {
     pub(crate) fn next(&mut self, tx: &dyn ReadTx, at: u64, seq: u64) -> Result<Option<Changes>> {
         // The revision that the latest of these events made; none for one that is gone.
         let mut changed: BTreeMap<NodeId, u64> = BTreeMap::new();
-        let mut last = at;
+        let (mut last, mut has_erased) = (at, false);
         while last < seq && changed.len() < STEP {
             if self.0.is_empty() {
                 let left = usize::try_from(seq - last).unwrap_or(PAGE);
@@ -53,6 +55,10 @@ impl Events {
                 match change {
                     Change::PutNode { id, rev, .. } => changed.insert(id, rev),
                     Change::RemoveNode { id } => changed.insert(id, u64::MAX),
+                    Change::EraseNode { .. } | Change::EraseRevision { .. } => {
+                        has_erased = true;
+                        None
+                    }
                     _ => None,
                 };
             }
@@ -70,6 +76,7 @@ impl Events {
             at: last,
             nodes,
             gone,
+            has_erased,
         }))
     }
 }

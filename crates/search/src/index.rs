@@ -77,6 +77,9 @@ pub struct Index {
     pub(crate) kept: usize,
     /// The last event of that snapshot.
     pub(crate) kept_seq: u64,
+    /// How often something was erased since it was made: its words are still here, and on no account in a
+    /// snapshot.
+    pub(crate) n_erasures: u32,
     /// Vectors of another model than the table, by the hash of the passage's text.
     pub(crate) other: Option<OtherModel>,
 }
@@ -125,6 +128,7 @@ impl Index {
             vectors: Vectors::new(DIMENSIONS),
             kept: 0,
             kept_seq: 0,
+            n_erasures: 0,
             other: None,
         }
     }
@@ -139,9 +143,10 @@ impl Index {
         self.alive == 0
     }
 
-    /// Whether it would pay to copy what lives.
-    pub(crate) fn is_mostly_dead(&self) -> bool {
-        self.entries.len() > 1_000 && self.alive * 2 < self.entries.len()
+    /// Whether what lives should be copied: it would pay, or what is dead was erased.
+    pub(crate) fn is_to_be_copied(&self) -> bool {
+        let is_mostly_dead = self.entries.len() > 1_000 && self.alive * 2 < self.entries.len();
+        is_mostly_dead || self.n_erasures > 0
     }
 
     /// Takes in a node with its passages, in place of what was known of it.

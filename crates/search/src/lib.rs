@@ -43,5 +43,6 @@ pub use index::{Entry, Filter, Index, WithAllWords};
 pub use passages::{PASSAGE_BYTES, passages};
 pub use rank::{Hit, Mode, Query, Stages, asks_for_something, order_by_relevance};
 pub use recent::{Recent, SPACES_MAX};
-pub use searcher::{IndexState, Keeper, Partial, Searcher, collection_of};
+pub use searcher::{IndexState, Keeper, Partial, Searcher, collection_of, collection_of_model};
+pub use snapshot::snapshot_seq;
 pub use tokens::tokens;

@@ -160,7 +160,7 @@ impl Searcher {
         let (slot, seq) = self.slot_of(space, tx)?;
         if let Turn::Mine(_turn) = slot.turn(None, || false) {
             // Another call may have gone beyond this snapshot, whose events are not there to be read.
-            let is_new = |it: &Index| it.seq <= seq && it.kept_seq < it.seq;
+            let is_new = |it: &Index| it.seq <= seq && it.kept_seq < it.seq && it.n_erasures == 0;
             if let Some(snapshot) = slot.look(|it| is_new(it).then(|| it.unsealed()))? {
                 self.keep(space, tx, &slot, snapshot)?;
             }
@@ -309,7 +309,7 @@ impl Searcher {
         {
             take_in_vectors(slot, tx, seq, model)?;
         }
-        let is_neglected = |it: &Index| it.is_mostly_dead() || it.is_worth_keeping();
+        let is_neglected = |it: &Index| it.is_to_be_copied() || it.is_worth_keeping();
         if until.is_none() && slot.look(is_neglected)? {
             match &self.keeper {
                 Some(keeper) => keeper.ask_to_tend(space),
@@ -359,7 +359,10 @@ impl Index {
         let new = self.entries.len().saturating_sub(self.kept);
         let events = self.seq.saturating_sub(self.kept_seq);
         let quarter = self.entries.len() / 4;
-        events > 0 && (new >= KEPT_FROM.max(quarter) || events >= KEPT_EVENTS.max(quarter as u64))
+        let is_clean = self.n_erasures == 0;
+        is_clean
+            && events > 0
+            && (new >= KEPT_FROM.max(quarter) || events >= KEPT_EVENTS.max(quarter as u64))
     }
 
     /// Of a whole space as it is in this snapshot.
@@ -453,5 +456,10 @@ impl OtherModel {
 
 /// The collection of vectors of passages' texts by a model; a vector's name is the hash of its text.
 pub fn collection_of(model: &Model) -> String {
-    format!("text/{}", model.id)
+    collection_of_model(&model.id)
+}
+
+/// The same, by the model's id.
+pub fn collection_of_model(id: &str) -> String {
+    format!("text/{id}")
 }

@@ -136,9 +136,9 @@ impl Slot {
         });
     }
 
-    /// Copies what lives to a new index if half is dead, in short steps, until `is_stopped`. Says whether it did.
+    /// Copies what lives to a new index if half is dead or something was erased, in short steps, until `is_stopped`. Says whether it did.
     pub(crate) fn compact(&self, is_stopped: &dyn Fn() -> bool) -> Result<bool> {
-        let begin = |index: &Index| index.is_mostly_dead().then(|| Compaction::of(index));
+        let begin = |index: &Index| index.is_to_be_copied().then(|| Compaction::of(index));
         let Some(mut compaction) = self.look(begin)? else {
             return Ok(false);
         };
@@ -186,6 +186,7 @@ impl Slot {
             }
             changes.gone.iter().for_each(|it| index.remove(*it));
             index.vectors.prepare_further();
+            index.n_erasures += u32::from(changes.has_erased);
             index.seq = changes.at;
         });
     }

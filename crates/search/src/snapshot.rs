@@ -31,6 +31,11 @@ pub(crate) fn taken_at(bytes: &[u8]) -> Option<TakenAt> {
     Reader(content).taken_at()
 }
 
+/// Up to which event a snapshot goes; `None` if it is damaged or of another kind.
+pub fn snapshot_seq(bytes: &[u8]) -> Option<u64> {
+    taken_at(bytes).map(|it| it.seq)
+}
+
 /// A snapshot that does not name its event yet and has no hash. It is made while the index is locked, so all
 /// that needs no index is left out.
 pub(crate) struct Unsealed {

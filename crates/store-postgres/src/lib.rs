@@ -19,6 +19,7 @@ mod pool;
 mod row;
 mod scan;
 mod schema;
+mod scrub;
 mod tx;
 mod wait;
 mod writer;
@@ -138,6 +139,10 @@ impl Backend for Postgres {
     fn lock(&self, name: &str, wait: Duration) -> Result<Option<StoreLock>> {
         let lock = lock::Lock::wait_for(&self.pool, name, wait)?;
         Ok(Some(Box::new(lock)))
+    }
+
+    fn scrub(&self) -> Result<bool> {
+        scrub::run(&self.pool)
     }
 
     fn check(&self) -> Result<Vec<String>> {

@@ -16,6 +16,7 @@ mod pool;
 mod private;
 mod row;
 mod schema;
+mod scrub;
 mod tx;
 mod writer;
 
@@ -125,6 +126,10 @@ impl Backend for Sqlite {
                     .map_err(|cause| error::damaged().because(cause))
             })
             .collect()
+    }
+
+    fn scrub(&self) -> Result<bool> {
+        scrub::run(&self.path)
     }
 
     fn check(&self) -> Result<Vec<String>> {

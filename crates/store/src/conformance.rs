@@ -12,6 +12,7 @@
 )]
 
 mod edge_cases;
+mod erasure;
 mod log_query;
 
 use crate::{
@@ -44,6 +45,7 @@ pub fn run(open: &dyn Fn() -> Store) {
     another_process_sees_the_next_call(&store, &open());
     many_writers_lose_nothing(open);
     raw_rows_can_be_moved(&store, &open());
+    erasure::run(&store);
     assert_eq!(store.check().unwrap(), Vec::<String>::new());
 }
 

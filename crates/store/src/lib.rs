@@ -86,6 +86,10 @@ pub trait Backend: Send + Sync + 'static {
         Ok(None)
     }
 
+    /// Removes what was deleted from the files too: from free pages and from the write-ahead log. False if
+    /// somebody still reads what was deleted: call it again later.
+    fn scrub(&self) -> Result<bool>;
+
     /// Asks the backend to check its own files; each string is one fault.
     fn check(&self) -> Result<Vec<String>>;
 
@@ -168,6 +172,12 @@ impl Store {
     /// enough.
     pub fn lock(&self, name: &str, wait: Duration) -> Result<Option<StoreLock>> {
         patience::waiting(|| idle::waiting(|| self.0.lock(name, wait)))
+    }
+
+    /// Removes what was deleted from the files too: from free pages and from the write-ahead log. False if
+    /// somebody still reads what was deleted: call it again later.
+    pub fn scrub(&self) -> Result<bool> {
+        patience::waiting(|| idle::waiting(|| self.0.scrub()))
     }
 
     /// Asks the backend to check its own files; each string is one fault.
@@ -395,6 +405,15 @@ pub trait WriteTx: ReadTx {
 
     /// Puts a raw row back as [`ReadTx::scan`] gave it. For restoring and migrating.
     fn load(&mut self, row: &Row) -> Result<()>;
+
+    /// Removes superseded revisions of a node: all of them, or those with this hash.
+    fn erase_revisions(&mut self, id: NodeId, hash: Option<&Hash>) -> Result<()>;
+
+    /// Removes every ended edge that begins or ends at a node.
+    fn erase_ended_edges(&mut self, id: NodeId) -> Result<()>;
+
+    /// Removes the data of an event and its salt. What was signed stays.
+    fn erase_event_data(&mut self, id: &Hash) -> Result<()>;
 
     /// Removes every row of the space, its history and its log included. For a restore that failed.
     fn clear(&mut self) -> Result<()>;

@@ -197,6 +197,9 @@ impl WriteTx for Strict<&mut dyn WriteTx> {
         fn put_checkpoint(checkpoint: &CheckpointRow);
         fn set(bucket: &str, key: &str, value: &[u8]);
         fn unset(bucket: &str, key: &str);
+        fn erase_revisions(id: NodeId, hash: Option<&Hash>);
+        fn erase_ended_edges(id: NodeId);
+        fn erase_event_data(id: &Hash);
         fn clear();
     }
 

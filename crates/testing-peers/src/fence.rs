@@ -137,6 +137,11 @@ impl Backend for Fence {
         self.0.backend.lock(name, wait)
     }
 
+    fn scrub(&self) -> Result<bool> {
+        self.alive()?;
+        self.0.backend.scrub()
+    }
+
     fn check(&self) -> Result<Vec<String>> {
         self.0.backend.check()
     }

@@ -9,11 +9,16 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<BTreeMap<&'static str, Count>>);
 
+/// The upper bounds of the counters of a tool's calls, in milliseconds.
+const BOUNDS_MS: [u64; 10] = [1, 5, 10, 25, 50, 100, 250, 1_000, 5_000, 30_000];
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     calls: u64,
     errors: u64,
     seconds: f64,
+    /// Calls that took no longer than each bound and longer than the one before.
+    within: [u64; BOUNDS_MS.len()],
 }
 
 impl Metrics {
@@ -23,6 +28,10 @@ impl Metrics {
         count.calls += 1;
         count.errors += u64::from(failed);
         count.seconds += took.as_secs_f64();
+        let is_within = |bound: &u64| took <= Duration::from_millis(*bound);
+        if let Some(at) = BOUNDS_MS.iter().position(is_within) {
+            count.within[at] += 1;
+        }
     }
 
     /// How often these were called, and how often they failed.
@@ -58,6 +67,53 @@ impl Metrics {
             "Time spent in calls.",
             &|it| format!("{:.6}", it.seconds),
         );
-        out
+        out + &durations(&counts)
+    }
+}
+
+/// How long calls took, as a histogram of each tool.
+fn durations(counts: &BTreeMap<&'static str, Count>) -> String {
+    const NAME: &str = "kenning_tool_duration_seconds";
+    let mut out = format!("# HELP {NAME} Duration of calls.\n# TYPE {NAME} histogram\n");
+    for (tool, count) in counts {
+        let mut n = 0;
+        for (bound, within) in BOUNDS_MS.iter().zip(count.within) {
+            n += within;
+            let bound = *bound as f64 / 1_000.0;
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "{NAME}_bucket{{tool=\"{tool}\",le=\"{bound}\"}} {n}");
+        }
+        let (calls, seconds) = (count.calls, count.seconds);
+        let _ = writeln!(
+            out,
+            "{NAME}_bucket{{tool=\"{tool}\",le=\"+Inf\"}} {calls}\n\
+             {NAME}_sum{{tool=\"{tool}\"}} {seconds:.6}\n\
+             {NAME}_count{{tool=\"{tool}\"}} {calls}"
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_histogram_of_a_tool_counts_every_call_once() {
+        let metrics = Metrics::default();
+        for ms in [0, 3, 30, 40_000] {
+            metrics.record("now_read", Duration::from_millis(ms), false);
+        }
+        let text = metrics.to_text();
+        for line in [
+            "kenning_tool_duration_seconds_bucket{tool=\"now_read\",le=\"0.001\"} 1\n",
+            "kenning_tool_duration_seconds_bucket{tool=\"now_read\",le=\"0.005\"} 2\n",
+            "kenning_tool_duration_seconds_bucket{tool=\"now_read\",le=\"30\"} 3\n",
+            "kenning_tool_duration_seconds_bucket{tool=\"now_read\",le=\"+Inf\"} 4\n",
+            "kenning_tool_duration_seconds_count{tool=\"now_read\"} 4\n",
+            "kenning_tool_duration_seconds_sum{tool=\"now_read\"} 40.033000\n",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
     }
 }

@@ -79,6 +79,7 @@ tools! {
     omi::NowUpdate,
     omi::IntegrityCheck,
     omi_extra::MemoryGet,
+    omi_extra::MemoryForget,
     omi_extra::MemoryStoreBatch,
     omi_extra::DailyAppend,
     omi_extra::BeliefEvidence,

@@ -12,6 +12,7 @@
 //! A revision that loses is kept in the history. [`Tx::merge`] records what it changed as one event
 //! ([`Change::Apply`]), which [`crate::verify`] replays; the foreign events themselves change nothing.
 
+mod erasures;
 mod nodes;
 mod outcome;
 mod restate;
@@ -119,6 +120,11 @@ impl Foreign {
     /// Its id.
     pub fn id(&self) -> Hash {
         self.row.id
+    }
+
+    /// When.
+    pub fn at(&self) -> Hlc {
+        self.row.hlc
     }
 
     /// The event.
@@ -265,6 +271,7 @@ impl Tx<'_> {
             "conflicts": merged.conflicts.len(),
         });
         self.record(SYNC_APPLIED, data)?;
+        self.erase_for_peers(&batch.entries, &mut merged)?;
         for conflict in &merged.conflicts {
             self.record("ConflictDetected", conflict.to_json())?;
         }
@@ -344,10 +351,13 @@ impl Tx<'_> {
         log: LogId,
         newest: &mut HashMap<LogId, Hash>,
     ) -> Result<()> {
-        let row = EventRow {
+        let mut row = EventRow {
             seq: self.head.seq + 1,
             ..row.clone()
         };
+        if self.tombstones().has_event(&row.id)? {
+            event::erase(&mut row);
+        }
         self.raw.append_event(&row)?;
         let mut tiles = Vec::new();
         self.frontier
@@ -379,6 +389,9 @@ impl Tx<'_> {
         let event = foreign.row.id;
         self.changes.push(Change::Apply { event });
         for (n, change) in foreign.event.changes.iter().enumerate() {
+            if self.is_about_erased(foreign, change)? {
+                continue;
+            }
             match change {
                 Change::PutNode { id, hash, .. } => {
                     if let Some(node) = foreign.node(*id, hash) {
@@ -416,6 +429,10 @@ impl Tx<'_> {
                 }
                 Change::AddAuthor { .. } | Change::RevokeAuthor { .. } => {}
                 Change::ResetClock | Change::Apply { .. } | Change::KeepRevision { .. } => {}
+                // An event of this log erases what is here: see `erase_for_peers`.
+                Change::EraseNode { .. }
+                | Change::EraseRevision { .. }
+                | Change::EraseEvent { .. } => {}
             }
         }
         if foreign.row.kind == "AuthorRotated" {
@@ -579,6 +596,7 @@ fn puts_node(change: &Change, of: NodeId, with: &Hash) -> bool {
 pub fn is_local_kind(kind: &str) -> bool {
     const LOCAL: &[&str] = &[
         SYNC_APPLIED,
+        erasures::ERASED_FOR_PEER,
         "SyncStarted",
         "SyncCompleted",
         "ConflictDetected",

@@ -58,6 +58,7 @@ pub fn verify_events(
         event_root: replay.frontier.root(),
         state_root: replay.state.root(),
     });
+    replay.erasures.check(&mut report);
     report.origin = replay.identity.map(|it| Origin::new(it.id, asked.space));
     replay.authors.judge(asked, &mut report);
     Ok(report)

@@ -10,6 +10,7 @@ mod chores;
 mod code;
 mod doctor;
 mod federation;
+mod forget;
 mod hook;
 mod hook_capture;
 mod hook_server;
@@ -39,6 +40,7 @@ pub(crate) use agent::command as agent_command;
 pub(crate) use capture::command as capture_command;
 pub(crate) use code::command as code_command;
 pub(crate) use federation::command as federation_command;
+pub(crate) use forget::command as forget_command;
 pub(crate) use hook::command as hook_command;
 pub use hook_server::HookServer;
 pub(crate) use import_other::commands as import_commands;
@@ -53,7 +55,7 @@ pub(crate) use omi::run as run_omi;
 pub(crate) use peer::command as peer_command;
 pub(crate) use projects::command as project_command;
 pub(crate) use query::command as query_command;
-pub(crate) use setup::CLIENTS as SETUP_CLIENTS;
+pub(crate) use setup::{CLIENTS as SETUP_CLIENTS, SCOPES as SETUP_SCOPES};
 pub(crate) use trust::command as trust_command;
 pub(crate) use watch::command as watch_command;
 pub(crate) use workflow::{command as workflow_command, trajectory_command};
@@ -103,6 +105,7 @@ pub(crate) fn run(
         "hook" => Ok(hook::run(host, settings, matches)),
         "agent" => agent::run(host, settings, matches),
         "code" => code::run(host, settings, matches),
+        "forget" => forget::run(host, settings, matches),
         "doctor" => doctor::run(host, settings),
         "reindex" => reindex::run(
             &*host.open(settings)?,

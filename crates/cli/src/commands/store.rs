@@ -99,9 +99,16 @@ pub(crate) fn restore(host: &dyn Host, settings: &Settings, matches: &ArgMatches
     let caller = progress::watched(owner(settings), &bar);
     let restored = or_leave_nothing(settings, || {
         let engine = host.open(settings)?;
-        engine.restore(&caller, matches.get_flag("keep-tokens"), || {
+        let restored = engine.restore(&caller, matches.get_flag("keep-tokens"), || {
             Ok(Box::new(BufReader::new(dir.open_read(&name)?)) as Box<dyn BufRead + Send>)
-        })
+        })?;
+        if let Some(newer) = matches.get_one::<String>("erased-in") {
+            let (dir, name) = place(newer)?;
+            engine.erase_as_in(&caller, &restored.spaces, || {
+                Ok(Box::new(BufReader::new(dir.open_read(&name)?)) as Box<dyn BufRead + Send>)
+            })?;
+        }
+        Ok(restored)
     });
     bar.finish_and_clear();
     let restored = restored?;

@@ -10,7 +10,8 @@ const CELL_CHARS_MAX: usize = 72;
 /// Rows under a head; separated by tabs if there is no terminal.
 pub(crate) fn rows(head: &[&str], rows: &[Vec<String>]) -> String {
     if std::io::stdout().is_terminal() {
-        table(head, rows)
+        let columns = console::Term::stdout().size_checked().map(|it| it.1);
+        table(head, rows, columns.map_or(usize::MAX, usize::from))
     } else {
         lines(rows)
     }
@@ -32,7 +33,23 @@ fn lines(rows: &[Vec<String>]) -> String {
     rows.collect::<Vec<_>>().join("\n")
 }
 
-fn table(head: &[&str], rows: &[Vec<String>]) -> String {
+/// The narrowest column that is made narrower so that a table fits.
+const COLUMN_CHARS_MIN: usize = 12;
+
+/// Makes the widest columns narrower until a row fits.
+fn fitted(mut widths: Vec<usize>, columns: usize) -> Vec<usize> {
+    let gaps = 2 * widths.len().saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > columns {
+        let widest = widths.iter_mut().max_by_key(|it| **it);
+        match widest {
+            Some(width) if *width > COLUMN_CHARS_MIN => *width -= 1,
+            _ => break,
+        }
+    }
+    widths
+}
+
+fn table(head: &[&str], rows: &[Vec<String>], columns: usize) -> String {
     let rows: Vec<Vec<String>> = rows
         .iter()
         .map(|row| row.iter().map(|it| cut(&one_line(it))).collect())
@@ -42,10 +59,16 @@ fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         let cells = cells.map(|it| width_of(it));
         cells.chain([head[at].chars().count()]).max().unwrap_or(0)
     };
-    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let widths = fitted((0..head.len()).map(width).collect(), columns);
     let line = |cells: &[String]| {
         let cells = cells.iter().zip(&widths);
-        let padded: Vec<String> = cells.map(|(it, width)| format!("{it:<width$}")).collect();
+        let narrow = |it: &String, width: usize| match width_of(it) > width {
+            true => dotted(it, width.saturating_sub(1)),
+            false => it.clone(),
+        };
+        let padded: Vec<String> = cells
+            .map(|(it, &width)| format!("{:<width$}", narrow(it, width)))
+            .collect();
         padded.join("  ").trim_end().to_owned()
     };
     let titles: Vec<String> = head.iter().map(ToString::to_string).collect();
@@ -87,11 +110,16 @@ mod tests {
             vec!["a".to_owned(), "é\nb".to_owned()],
             vec!["long".to_owned(), long],
         ];
-        let shown = table(&["id", "text"], &rows);
+        let shown = table(&["id", "text"], &rows, usize::MAX);
         let shown: Vec<&str> = shown.lines().collect();
         assert_eq!(shown[0], "id    text");
         assert_eq!(shown[2], "a     é b");
         assert_eq!(shown[3].chars().count(), 6 + CELL_CHARS_MAX);
         assert_eq!(lines(&rows[..1]), "a\té b");
+        let narrow = table(&["id", "text"], &rows, 40);
+        assert!(
+            narrow.lines().all(|it| it.chars().count() <= 40),
+            "{narrow}"
+        );
     }
 }

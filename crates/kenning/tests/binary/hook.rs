@@ -428,6 +428,11 @@ fn hooks_and_plugin_are_written_beside_what_is_there() {
     let plugin = place.0.path().join(".openclaw/plugins/omi/plugin.json");
     let plugin: Value = serde_json::from_str(&std::fs::read_to_string(plugin).unwrap()).unwrap();
     assert_eq!(plugin["tools"].as_array().unwrap().len(), 6);
+    let plugins = place.0.path().join(".openclaw/plugins/omi");
+    let manifest = std::fs::read_to_string(plugins.join("openclaw.plugin.json")).unwrap();
+    let manifest: Value = serde_json::from_str(&manifest).unwrap();
+    assert_eq!(manifest["id"], "omi");
+    assert!(manifest["configSchema"]["properties"]["data_dir"].is_object());
     let (code, _) = place.bad(&["setup", "openclaw", "--plugin", "--write"]);
     assert_eq!(code, 4, "it is there already");
     let (code, _) = place.bad(&["setup", "cursor", "--hooks"]);

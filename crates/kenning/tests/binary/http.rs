@@ -65,7 +65,7 @@ fn another_host_or_origin_is_refused_on_every_door() {
 fn tokens_are_made_used_and_revoked() {
     let place = Place::new();
     let server = Server::start(&place, &["--require-token"]);
-    assert_eq!(server.get("/healthz", "").0, 401);
+    assert_eq!(server.get("/tools", "").0, 401);
     let token = place.good(&["token", "create", "--scopes", "read", "--name", "reader"]);
     let header = format!("Authorization: Bearer {}\r\n", token.trim());
     assert_eq!(
@@ -85,6 +85,22 @@ fn tokens_are_made_used_and_revoked() {
     assert_eq!(server.get("/healthz", &header).0, 401);
 }
 
+#[test]
+fn probes_are_answered_without_a_token_and_say_nothing_else() {
+    let place = Place::new();
+    let server = Server::start(&place, &["--require-token"]);
+    for headers in ["", "X-Forwarded-For: 192.0.2.1\r\n"] {
+        let (status, body) = server.get("/healthz", headers);
+        assert_eq!((status, body.trim()), (200, r#"{"status":"ok"}"#));
+        let (status, body) = server.get("/readyz", headers);
+        assert_eq!((status, body.trim()), (200, r#"{"status":"ready"}"#));
+    }
+    assert_eq!(server.post("/healthz", "", "{}").0, 401);
+    assert_eq!(server.get("/readyz/x", "").0, 401);
+    let wrong = "Authorization: Bearer kng_wrong\r\n";
+    assert_eq!(server.get("/healthz", wrong).0, 401);
+}
+
 /// An address of this machine is also that of its other users, and of every visitor of a proxy on it.
 #[test]
 fn nobody_is_served_without_a_token_whatever_address_they_come_from() {
@@ -99,7 +115,6 @@ fn nobody_is_served_without_a_token_whatever_address_they_come_from() {
     let write = r#"{"path":"a.md","content":"x"}"#;
     for (path, body) in [
         ("/", None),
-        ("/healthz", None),
         ("/tools", None),
         ("/stats", None),
         ("/events", None),
@@ -161,7 +176,7 @@ fn the_operator_may_serve_this_machine_without_tokens_and_is_told_what_that_mean
     command.env("KENNING_NO_TOKEN", "1");
     let server = Server::of(command);
     assert_eq!(server.get("/healthz", "").0, 200);
-    assert_eq!(server.get("/healthz", "X-Real-IP: 192.0.2.1\r\n").0, 401);
+    assert_eq!(server.get("/tools", "X-Real-IP: 192.0.2.1\r\n").0, 401);
     for (arguments, part) in [
         (
             &["--listen", "0.0.0.0:0", "--no-token"][..],

@@ -70,6 +70,16 @@ fn check_in(
 }
 
 #[test]
+fn the_guide_for_operators_can_be_pasted() {
+    check("docs/guides/operate.md");
+}
+
+#[test]
+fn the_guide_to_forgetting_can_be_pasted() {
+    check("docs/guides/forget.md");
+}
+
+#[test]
 fn every_block_of_the_readme_runs_when_pasted() {
     check("README.md");
 }

@@ -12,7 +12,7 @@ use super::conflicts;
 use crate::files::{self, read_text};
 use crate::journal::INTENTS;
 use crate::roots::{self, Root};
-use crate::{FileNode, Kernel, NOTE_BYTES_MAX, open_conflicts};
+use crate::{FileNode, Kernel, NOTE_BYTES_MAX, forget, open_conflicts};
 use kenning_audit::foreign::{Batch, Conflict, Foreign, Merged};
 use kenning_audit::{Passages, Tx};
 use kenning_core::{Hash, Kind, NodeId, Result, Space};
@@ -252,6 +252,7 @@ impl Around for Following {
                 None => files::defer(tx, random, &it.file, it.before, after)?,
             }
         }
+        forget::remove_vectors(tx, self.kernel.hooks.passages_of, &merged.erased)?;
         (self.kernel.hooks.merged)(tx, merged)
     }
 }

@@ -10,10 +10,12 @@
 mod edit;
 mod keys;
 mod model;
+mod retention;
 mod text;
 
 pub use keys::{Form, KEYS, Key};
 pub use model::LanguageModel;
+pub use retention::Retention;
 pub use text::Text;
 
 use crate::topology::Thresholds;
@@ -28,6 +30,8 @@ pub const FILE: &str = "config.yaml";
 
 /// The largest file that is read.
 pub const BYTES_MAX: u64 = 1 << 20;
+
+const HOUR_MS: u64 = 60 * 60 * 1_000;
 
 /// What the file sets, by key.
 type Values = BTreeMap<&'static str, Value>;
@@ -57,6 +61,10 @@ pub struct Config {
     pub logs_queries: bool,
     /// Which reads are recorded as events.
     pub reads: Reads,
+    /// How long a forgotten memory can be restored, in milliseconds.
+    pub grace_ms: u64,
+    /// How long memories are kept.
+    pub retention: Retention,
     /// Whether the code of the project is scanned without being asked.
     pub reads_project: bool,
     /// Repositories that an agent may register by scanning them.
@@ -227,6 +235,8 @@ impl Config {
                 Some("off") => Reads::Off,
                 _ => Reads::All,
             },
+            grace_ms: file.count("forget.grace_hours") * HOUR_MS,
+            retention: file.retention(),
             reads_project: file.value("code.project") != "off",
             repositories: {
                 let allow = file.value("repositories.allow");

@@ -7,6 +7,7 @@
 mod accept;
 pub mod checksums;
 mod daily;
+mod forget;
 mod form;
 mod init;
 mod integrity;

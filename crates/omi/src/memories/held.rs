@@ -88,7 +88,7 @@ impl Earlier {
         }
         for change in &foreign.event().changes {
             is_changed |= match change {
-                Change::RemoveNode { id } => self.is_one(tx, *id)?,
+                Change::RemoveNode { id } | Change::EraseNode { id } => self.is_one(tx, *id)?,
                 Change::PutEdge { src, rel, dst, .. } | Change::EndEdge { src, rel, dst }
                     if rel == relation::SUPERSEDES =>
                 {

@@ -6,10 +6,12 @@
 mod answers;
 mod beliefs;
 mod details;
+mod forget;
 mod graph;
 mod held;
 mod integrity;
 mod links;
+mod list;
 mod opinion;
 mod pending;
 mod proposed;
@@ -18,11 +20,13 @@ mod store;
 
 pub use beliefs::{BeliefUpdate, Contradiction, Contradictions, Evidence, EvidenceUpdate};
 pub use details::{MemoryDetails, MemoryRelation};
+pub use forget::{FORGET_MAX, Forget, ForgetMany, ForgetReport, ForgottenMemory};
 pub use graph::{Central, GraphEdge, MemoryGraph};
 pub use held::hold;
 pub(crate) use integrity::CheckedLogs;
 pub use integrity::{Integrity, IntegrityScope, Topology};
 pub(crate) use links::Linked;
+pub use list::ListMemories;
 pub use proposed::{FOUNDATIONAL, PendingWrite};
 pub use recall::Access as MemoryAccess;
 pub use recall::{Neighbor, Recall, RecallScope, RecallSort, Recalled, RecalledMemory};

@@ -1,5 +1,6 @@
 //! Storing memories.
 
+use super::forget::refuse_forgotten;
 use super::{MEMORY_BYTES_MAX, Memory, find_memory, given_key, memory, memory_id};
 use crate::Omi;
 use kenning_audit::{Draft, EdgeDraft, Passages, Tx};
@@ -203,6 +204,7 @@ pub(super) fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory>
             if let Some(known) = find_memory(&**tx, own, id)? {
                 return same_or_taken(id, &known, &new);
             }
+            refuse_forgotten(&**tx, id)?;
             given_key(id)
         }
         None => match tx.node_by_key(&project, Kind::Memory, &key, When::Now)? {

@@ -93,7 +93,7 @@ async fn who_is_calling_and_whether_all_is_well_is_answered_when_every_slot_is_t
     taken.extend(occupy(&place, "b", CALLS_OF_ONE_MAX));
     assert_eq!(taken.len(), CALLS_MAX);
     assert_eq!(place.get("/healthz", &with).await.status, 200);
-    assert_eq!(place.get("/healthz", "").await.status, 401);
+    assert_eq!(place.get("/tools", "").await.status, 401);
     // A call waits in line until somebody is done.
     let mut wire = place.connect().await;
     wire.send(get("/tools", &with)).await;
@@ -361,5 +361,5 @@ async fn wrong_tokens_are_limited_and_who_is_at_work_goes_on() {
     // Everybody on this machine has one address, and the owner is not kept out by the others.
     let owners = format!("{}{}", kenning_engine::LOCAL_TOKEN_PREFIX, "x".repeat(43));
     assert_eq!(ask(&owners).await.status, 401, "looked at all the same");
-    assert_eq!(place.get("/healthz", "").await.status, 401);
+    assert_eq!(place.get("/tools", "").await.status, 401);
 }

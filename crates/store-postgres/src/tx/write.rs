@@ -3,7 +3,7 @@
 use super::{COLLECTION, Tx, json};
 use crate::connect::Later;
 use crate::row::{joined, signed};
-use kenning_core::{Hlc, NodeId, Result};
+use kenning_core::{Hash, Hlc, NodeId, Result};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, Node, Passage, Row, Table, TileRow, Vector, WriteTx,
     names,
@@ -366,6 +366,36 @@ impl WriteTx for Tx<'_> {
             Row::Kv(kv) => self.set(&kv.bucket, &kv.key, &kv.value),
         }
     }
+
+    fn erase_revisions(&mut self, id: NodeId, hash: Option<&Hash>) -> Result<()> {
+        self.later(
+            "DELETE FROM node_history
+             WHERE space = $1 AND id = $2 AND ($3::bytea IS NULL OR hash = $3)",
+            owned![
+                self.space.to_owned(),
+                id.0.to_vec(),
+                hash.map(|it| it.0.to_vec())
+            ],
+        )
+    }
+
+    fn erase_ended_edges(&mut self, id: NodeId) -> Result<()> {
+        for end in ["src", "dst"] {
+            self.later(
+                &format!("DELETE FROM edges WHERE space = $1 AND {end} = $2 AND valid_to <> $3"),
+                owned![self.space.to_owned(), id.0.to_vec(), signed(Hlc::MAX.0)],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn erase_event_data(&mut self, id: &Hash) -> Result<()> {
+        self.later(
+            "UPDATE events SET data = '', salt = '' WHERE space = $1 AND id = $2",
+            owned![self.space.to_owned(), id.0.to_vec()],
+        )
+    }
+
     fn clear(&mut self) -> Result<()> {
         // Backwards: passages refer to nodes. In pages: a statement has a time limit.
         for table in Table::ALL.iter().rev() {

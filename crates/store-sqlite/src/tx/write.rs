@@ -2,7 +2,7 @@
 
 use super::{Tx, json};
 use crate::row;
-use kenning_core::{Hlc, NodeId, Result};
+use kenning_core::{Hash, Hlc, NodeId, Result};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, Node, Passage, Row, Table, TileRow, Vector, WriteTx,
     names,
@@ -329,6 +329,33 @@ impl WriteTx for Tx<'_> {
             Row::Kv(kv) => self.set(&kv.bucket, &kv.key, &kv.value),
         }
     }
+
+    fn erase_revisions(&mut self, id: NodeId, hash: Option<&Hash>) -> Result<()> {
+        self.run(
+            "DELETE FROM node_history
+             WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR hash = ?3)",
+            params![self.space(), id.0, hash.map(|it| it.0)],
+        )?;
+        Ok(())
+    }
+
+    fn erase_ended_edges(&mut self, id: NodeId) -> Result<()> {
+        for end in ["src", "dst"] {
+            let sql =
+                format!("DELETE FROM edges WHERE space = ?1 AND {end} = ?2 AND valid_to <> ?3");
+            self.run(&sql, params![self.space(), id.0, row::signed(Hlc::MAX.0)])?;
+        }
+        Ok(())
+    }
+
+    fn erase_event_data(&mut self, id: &Hash) -> Result<()> {
+        self.run(
+            "UPDATE events SET data = x'', salt = x'' WHERE space = ?1 AND id = ?2",
+            params![self.space(), id.0],
+        )?;
+        Ok(())
+    }
+
     fn clear(&mut self) -> Result<()> {
         // Backwards: passages refer to nodes.
         for table in Table::ALL.iter().rev() {

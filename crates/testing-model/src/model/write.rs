@@ -1,7 +1,7 @@
 //! What can be done to the model.
 
 use super::{State, Tx};
-use kenning_core::{Error, Hlc, NodeId, Result};
+use kenning_core::{Error, Hash, Hlc, NodeId, Result};
 use kenning_store::{
     CheckpointRow, Edge, EventRow, HeadRow, Node, Passage, Row, TileRow, Vector, WriteTx, names,
 };
@@ -215,6 +215,36 @@ impl WriteTx for Tx<&mut State> {
             Row::Head(head) => self.put_head(head),
             Row::Kv(kv) => self.set(&kv.bucket, &kv.key, &kv.value),
         }
+    }
+
+    fn erase_revisions(&mut self, id: NodeId, hash: Option<&Hash>) -> Result<()> {
+        let of_it = self.state.history.range((id, 0)..=(id, u64::MAX));
+        let erased = of_it.filter(|row| hash.is_none_or(|hash| row.1.0.hash == *hash));
+        let keys: Vec<_> = erased.map(|row| *row.0).collect();
+        for key in keys {
+            self.change(|it| &mut it.history, key, None);
+        }
+        Ok(())
+    }
+
+    fn erase_ended_edges(&mut self, id: NodeId) -> Result<()> {
+        let edges = self.state.edges.iter();
+        let ended = edges.filter(|(_, it)| (it.src == id || it.dst == id) && it.to != Hlc::MAX);
+        let keys: Vec<_> = ended.map(|row| row.0.clone()).collect();
+        for key in keys {
+            self.change(|it| &mut it.edges, key, None);
+        }
+        Ok(())
+    }
+
+    fn erase_event_data(&mut self, id: &Hash) -> Result<()> {
+        let event = self.state.events.values().find(|it| it.id == *id).cloned();
+        if let Some(mut event) = event {
+            event.sealed.data.clear();
+            event.sealed.salt.clear();
+            self.change(|it| &mut it.events, event.seq, Some(event));
+        }
+        Ok(())
     }
 
     fn clear(&mut self) -> Result<()> {

@@ -21,6 +21,7 @@ mod audit_proofs;
 mod backups;
 mod embeddings;
 mod finding;
+mod forgetting;
 mod graph;
 mod growth;
 mod journal;

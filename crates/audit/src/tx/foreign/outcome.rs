@@ -1,6 +1,7 @@
 //! What became of a batch of events of another log.
 
 use kenning_core::{Hash, Kind, NodeId};
+use kenning_store::Node;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -63,6 +64,8 @@ pub struct Merged {
     pub resolved: Vec<String>,
     /// What became of collections of vectors.
     pub vectors: BTreeMap<String, VectorsMerged>,
+    /// Revisions that were erased here because a peer erased them.
+    pub erased: Vec<Node>,
     /// As [`super::Batch::seen`], after it.
     pub seen: BTreeMap<String, u64>,
 }

@@ -61,6 +61,12 @@ impl Tx<'_> {
                     SignedRow::Names(id) => self.put_names(*id, &[])?,
                     SignedRow::Pair(..) | SignedRow::Passages(_) => {}
                 },
+                Change::EraseNode { id } => drop(self.erase_node(*id)?),
+                Change::EraseRevision { id, hash } => drop(self.erase_revision(*id, *hash)?),
+                Change::EraseEvent { event } => match self.raw.event_by_id(event)? {
+                    Some(row) => drop(self.erase_event(&row)?),
+                    None => self.keep_out_event(event)?,
+                },
                 // Who may sign is decided by each log for itself.
                 Change::AddAuthor { .. }
                 | Change::RevokeAuthor { .. }

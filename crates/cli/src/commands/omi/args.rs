@@ -12,9 +12,25 @@ pub(crate) fn commands() -> Vec<Command> {
             .about("Make the directory with config.yaml and NOW.md; what is there stays as it is"),
         store(),
         recall(),
+        list_memories(),
         Command::new("get")
+            .visible_alias("show")
             .about("Show memories by their ids, with what they are joined to")
             .arg(required("id", "One or more ids").num_args(1..=100)),
+        Command::new("edit")
+            .about("Store another text in place of a memory, with its type, tags and confidence")
+            .arg(required("id", "Which memory"))
+            .arg(required(
+                "content",
+                "The new text; `-` reads standard input",
+            )),
+        Command::new("forget")
+            .about("Forget memories: found no more, and erased after a grace time")
+            .arg(required("id", "One or more ids").num_args(1..=1000))
+            .arg(flag("now", "Erase them at once: nothing can be restored")),
+        Command::new("restore")
+            .about("Bring forgotten memories back that are not erased yet")
+            .arg(required("id", "One or more ids").num_args(1..=1000)),
         belief(),
         now(),
         daily(),
@@ -125,6 +141,24 @@ fn store() -> Command {
             text("batch", "FILE", "Memories as JSON lines, each as for `memory_store`: all or none; `-` is standard input")
                 .conflicts_with_all(["confidence", "related-to", "tags", "id", "supersedes", "session", "global"]),
         )
+}
+
+fn list_memories() -> Command {
+    Command::new("list")
+        .about("List memories, the newest first")
+        .arg(limit("20", 1_000))
+        .arg(
+            text("offset", "N", "Leave out so many at the beginning")
+                .value_parser(value_parser!(u32))
+                .default_value("0"),
+        )
+        .arg(memory_type("Only of this type"))
+        .arg(list("tags", "WORDS", "Only with all of these"))
+        .arg(flag("superseded", "Also those that others superseded"))
+        .arg(flag(
+            "forgotten",
+            "Those that are forgotten and can still be restored",
+        ))
 }
 
 fn recall() -> Command {

@@ -7,6 +7,7 @@ pub(crate) mod args;
 mod care;
 mod context;
 mod events;
+pub(crate) mod forget;
 mod graph;
 mod memories;
 mod pending;
@@ -83,13 +84,14 @@ pub(crate) fn run(
 fn needs(name: &str, matches: &ArgMatches) -> Option<Needs> {
     Some(match (name, matches.subcommand_name()) {
         ("audit", _) if matches.get_flag("accept") => Needs::Writing,
+        ("edit" | "forget" | "restore", _) => Needs::Writing,
         ("init" | "store" | "session-start" | "session-end" | "check" | "reindex", _)
         | ("belief" | "now", Some("update"))
         | ("daily", Some("append"))
         | ("config", Some("set"))
         | ("pending", Some("confirm" | "reject")) => Needs::Writing,
         (
-            "recall" | "get" | "belief" | "now" | "daily" | "status" | "audit" | "config"
+            "recall" | "list" | "get" | "belief" | "now" | "daily" | "status" | "audit" | "config"
             | "events" | "graph" | "pending",
             _,
         ) => Needs::Something,
@@ -102,6 +104,10 @@ fn dispatch(omi: &Omi<'_>, name: &str, matches: &ArgMatches) -> Result<u8> {
         ("store", _) => memories::store(omi, matches),
         ("recall", _) => memories::recall(omi, matches),
         ("get", _) => memories::get(omi, matches),
+        ("list", _) => forget::list(omi, matches),
+        ("edit", _) => forget::edit(omi, matches),
+        ("forget", _) => forget::forget(omi, matches),
+        ("restore", _) => forget::restore(omi, matches),
         ("belief", Some(("update", it))) => memories::belief_update(omi, it),
         ("belief", Some(("evidence", it))) => memories::belief_evidence(omi, it),
         ("belief", Some(("check", it))) => memories::belief_check(omi, it),

@@ -1,97 +1,46 @@
 //! `kenning setup`: configures an MCP client to start this program.
 
+mod check;
 mod claude_plugin;
+mod clients;
 mod hooks;
 mod jsonc;
 mod plugin;
+
+pub(crate) use clients::CLIENTS;
+pub(crate) const SCOPES: [&str; 3] = Scope::NAMES;
 
 use crate::tool_args::quoted;
 use crate::{Settings, output};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use clients::{Base, Form, Scope, client, directory, http_entry, http_table};
 use kenning_core::{Code, Error, Result};
 use kenning_vault::Dir;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
-/// The clients that are known.
-pub(crate) const CLIENTS: [&str; 7] = [
-    "claude-code",
-    "cursor",
-    "codex",
-    "vscode",
-    "claude-desktop",
-    "openclaw",
-    "nanoclaw",
-];
-
 /// Larger than any real configuration.
 const CONFIG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Where a client keeps its servers.
-struct Client {
-    /// The directory: of the project, or of the home directory.
-    base: Base,
-    /// The file in it.
-    file: &'static str,
-    form: Form,
-}
-
-enum Base {
-    Project,
-    Home,
-}
-
-enum Form {
-    /// JSON, with the server's entry under these keys.
-    Json {
-        keys: &'static [&'static str],
-        with_type: bool,
-    },
-    /// TOML, as a table of this name.
-    Toml { table: &'static str },
-}
-
-fn client(name: &str) -> Option<Client> {
-    let json = |base, file, keys, with_type| Client {
-        base,
-        file,
-        form: Form::Json { keys, with_type },
-    };
-    let desktop = if cfg!(target_os = "macos") {
-        "Library/Application Support/Claude/claude_desktop_config.json"
-    } else {
-        ".config/Claude/claude_desktop_config.json"
-    };
-    Some(match name {
-        "claude-code" => json(Base::Project, ".mcp.json", &["mcpServers"], true),
-        "nanoclaw" => json(Base::Project, ".mcp.json", &["mcpServers"], false),
-        "cursor" => json(Base::Project, ".cursor/mcp.json", &["mcpServers"], false),
-        "vscode" => json(Base::Project, ".vscode/mcp.json", &["servers"], true),
-        "claude-desktop" => json(Base::Home, desktop, &["mcpServers"], false),
-        "openclaw" => json(
-            Base::Home,
-            ".openclaw/openclaw.json",
-            &["mcp", "servers"],
-            false,
-        ),
-        "codex" => Client {
-            base: Base::Home,
-            file: ".codex/config.toml",
-            form: Form::Toml {
-                table: "mcp_servers.kenning",
-            },
-        },
-        _ => return None,
-    })
-}
-
 pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
+    if matches.get_flag("check") {
+        return check::run(settings.json);
+    }
     let name = matches
         .get_one::<String>("client")
         .map_or("", String::as_str);
-    let client = client(name).ok_or_else(|| Error::not_found("client", name))?;
-    let entry = Entry::new(settings, matches)?;
+    let scope = matches.get_one::<String>("scope");
+    let scope = scope.and_then(|it| Scope::parse(it));
+    let client = client(name, scope)?;
+    let mut entry = Entry::new(settings, matches)?;
+    if scope == Some(Scope::Project) {
+        entry.leave_out_machine(matches)?;
+    }
+    let url = matches.get_one::<String>("url");
+    if let Some(url) = url {
+        check_url(url, &entry, matches)?;
+    }
     let write = matches.get_flag("write");
     let owners: [(&str, &[&str]); 2] = [
         ("hooks", &["claude-code"]),
@@ -114,7 +63,7 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
     if matches.get_flag("plugin") {
         return plugin::run(&entry, write);
     }
-    if settings.vault.is_none() {
+    if settings.vault.is_none() && url.is_none() && scope != Some(Scope::Project) {
         output::say(
             "no vault is named, so the tools that read and write notes will ask for one; \
              add yours with `kenning --vault DIR setup`",
@@ -134,29 +83,78 @@ pub(crate) fn run(settings: &Settings, matches: &ArgMatches) -> Result<u8> {
         output::say(&format!(
             "put this into {place}, or say `kenning setup {name} --write`:\n"
         ));
-        output::print(&match &client.form {
-            Form::Json { keys, with_type } => {
+        output::print(&match (&client.form, url) {
+            (Form::Json { keys, .. }, Some(url)) => {
+                format!("{:#}", nested(keys, http_entry(name, url)))
+            }
+            (Form::Json { keys, with_type }, None) => {
                 format!("{:#}", nested(keys, entry.to_json(*with_type)))
             }
-            Form::Toml { table } => entry.to_toml(table),
+            (Form::Toml { table }, Some(url)) => http_table(table, url),
+            (Form::Toml { table }, None) => entry.to_toml(table),
         });
         return Ok(0);
     }
-    let base = match client.base {
-        Base::Project => PathBuf::from("."),
-        Base::Home => home()?,
-    };
-    let dir = Dir::open(&base)?;
+    let dir = Dir::open(&directory(client.base)?)?;
     let old = read_config(&dir, client.file)?;
-    let new = match &client.form {
-        Form::Json { keys, with_type } => {
-            merged(&old, keys, &entry, *with_type).ok_or_else(|| left_alone(client.file))?
+    let new = match (&client.form, url) {
+        (Form::Json { keys, .. }, Some(url)) => {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).chain(["kenning"]).collect();
+            jsonc::set(&old, &keys, &http_entry(name, url))
+                .ok_or_else(|| left_alone(client.file))?
         }
-        Form::Toml { table } => appended(&old, &entry.to_toml(table), table)?,
+        (Form::Json { keys, with_type }, None) => {
+            let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+            merged(&old, &keys, &entry, *with_type).ok_or_else(|| left_alone(client.file))?
+        }
+        (Form::Toml { table }, Some(url)) => appended(&old, &http_table(table, url), table)?,
+        (Form::Toml { table }, None) => appended(&old, &entry.to_toml(table), table)?,
     };
     dir.write(client.file, new.as_bytes())?;
     output::say(&format!("wrote `{}`; restart the client", client.file));
+    if url.is_some() {
+        let variable = clients::TOKEN_VARIABLE;
+        output::say(&format!(
+            "the token is not in it: set {variable} where the client starts; `kenning token create` makes one"
+        ));
+    } else if !check::is_found(&entry.command) {
+        output::say("`kenning` is not on PATH here: install it, or the client cannot start it");
+    }
     Ok(0)
+}
+
+/// An option that names a place of this machine and was typed: what the environment names stays there.
+fn typed_place(matches: &ArgMatches) -> Option<&'static str> {
+    const PLACES: [&str; 8] = [
+        "vault",
+        "data",
+        "data-dir",
+        "omi-path",
+        "project",
+        "allow-root",
+        "database",
+        "database-ca",
+    ];
+    let is_typed = |it: &&str| matches.value_source(it) == Some(ValueSource::CommandLine);
+    PLACES.into_iter().find(is_typed)
+}
+
+/// A server that runs already has its own settings: options for a program would be lost.
+fn check_url(url: &str, entry: &Entry, matches: &ArgMatches) -> Result<()> {
+    let is_http = ["http://", "https://"].iter().any(|it| url.starts_with(it));
+    if !is_http {
+        return Err(Error::invalid(format!("`--url`: `{url}` is not a URL"))
+            .hint("for example https://kenning.example/mcp"));
+    }
+    let given = entry.flags.iter().find(|it| it.starts_with("--")).cloned();
+    let given = given.or_else(|| Some(format!("--{}", typed_place(matches)?)));
+    if let Some(flag) = given {
+        return Err(
+            Error::invalid(format!("`{flag}` has no effect beside `--url`"))
+                .hint("give it to the server that the URL leads to"),
+        );
+    }
+    Ok(())
 }
 
 fn home() -> Result<PathBuf> {
@@ -228,6 +226,23 @@ impl Entry {
         })
     }
 
+    /// For a file that others share: the program by its name, and no path of this machine. What this person's
+    /// environment names is theirs and stays there; what was said on the command line is not left out in silence.
+    fn leave_out_machine(&mut self, matches: &ArgMatches) -> Result<()> {
+        if let Some(flag) = typed_place(matches) {
+            return Err(Error::invalid(format!(
+                "`--scope project`: `--{flag}` belongs to this machine, and the file is shared"
+            ))
+            .hint("leave it out, or use `--scope local` or `--scope user`"));
+        }
+        self.env.clear();
+        self.flags.retain(|it| !it.starts_with('/'));
+        let lonely = |it: &String| it == "--project" || it == "--allow-root";
+        self.flags.retain(|it| !lonely(it));
+        "kenning".clone_into(&mut self.command);
+        Ok(())
+    }
+
     /// A shell command: the program, the command and the directories.
     fn shell(&self, arguments: &[&str]) -> String {
         let mut line = quoted(&self.command);
@@ -289,11 +304,11 @@ impl Entry {
 }
 
 /// `{"a": {"b": {"kenning": entry}}}`
-fn nested(keys: &[&str], entry: Value) -> Value {
+fn nested(keys: &[String], entry: Value) -> Value {
     let inner = json!({ "kenning": entry });
     keys.iter()
         .rev()
-        .fold(inner, |inner, key| json!({ (*key): inner }))
+        .fold(inner, |inner, key| json!({ (key.as_str()): inner }))
 }
 
 /// Whether an option was given, on the command line or by a variable.
@@ -400,11 +415,6 @@ fn appended(old: &str, new: &str, table: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_client_is_known() {
-        assert!(CLIENTS.iter().all(|name| client(name).is_some()));
-    }
 
     fn entry(flags: &[&str], env: &[(&str, &str)]) -> Entry {
         let env = env.iter();

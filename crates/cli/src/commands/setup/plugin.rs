@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// The plugin itself, in the home directory.
 const PLUGIN: &str = ".openclaw/plugins/omi/plugin.json";
 
+/// What OpenClaw reads of a plugin before it starts anything: its name, and which settings it takes.
+const MANIFEST: &str = ".openclaw/plugins/omi/openclaw.plugin.json";
+
 /// The client's file that lists plugins.
 const CONFIG: &str = ".openclaw/config.yaml";
 
@@ -23,6 +26,8 @@ pub(super) fn run(entry: &Entry, write: bool) -> Result<u8> {
             "put this into ~/{PLUGIN}, or say `kenning setup openclaw --plugin --write`:\n"
         ));
         output::print(&plugin);
+        output::say(&format!("this into ~/{MANIFEST}:\n"));
+        output::print(&format!("{:#}", manifest()));
         output::say(&format!("and this into ~/{CONFIG}:\n"));
         output::print(&with_item("", &item)?);
         return Ok(0);
@@ -31,11 +36,27 @@ pub(super) fn run(entry: &Entry, write: bool) -> Result<u8> {
     // Checked before anything is written: the two files belong together.
     let config = with_item(&read_config(&dir, CONFIG)?, &item)?;
     dir.write(PLUGIN, plugin.as_bytes())?;
+    dir.write(MANIFEST, format!("{:#}\n", manifest()).as_bytes())?;
     dir.write(CONFIG, config.as_bytes())?;
     output::say(&format!(
         "wrote `{PLUGIN}` and `{CONFIG}`; restart the client"
     ));
     Ok(0)
+}
+
+/// The manifest of the plugin. Settings that it does not name are refused by the client.
+fn manifest() -> Value {
+    json!({
+        "id": "omi", "name": "omi", "version": env!("CARGO_PKG_VERSION"),
+        "description": "Memories, beliefs and the current context of agents",
+        "configSchema": {
+            "type": "object", "additionalProperties": false,
+            "properties": {
+                "data_dir": { "type": "string" },
+                "embedding_provider": { "type": "string" },
+            },
+        },
+    })
 }
 
 /// Exactly the tools of the contract.

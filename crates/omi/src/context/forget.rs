@@ -1,0 +1,178 @@
+//! Removes what is forgotten from NOW.md, MEMORY.md and the daily logs.
+
+use super::checksums::MEMORY;
+use super::daily::BYTES_MAX;
+use crate::Omi;
+use kenning_core::{Result, Space};
+use kenning_kernel::Caller;
+use kenning_kernel::files::{Writing, read_text};
+use kenning_kernel::forget::{Erasure, TEXT_CHARS_MIN};
+use kenning_memory::{daily, now};
+use kenning_vault::Dir;
+
+impl Omi {
+    /// The directory of the context, if it belongs to this space and is there.
+    fn own_context(&self, space: &Space) -> Result<Option<Dir>> {
+        match self.kernel.omi().space() == space {
+            true => self.kernel.omi().existing(space),
+            false => Ok(None),
+        }
+    }
+
+    /// Removes entries and lines that repeat what is erased. Gives the names of the files that changed.
+    pub(crate) fn remove_from_files(
+        &self,
+        caller: &Caller,
+        erasure: &Erasure,
+    ) -> Result<Vec<String>> {
+        let space = &caller.principal.space;
+        let Some(dir) = self.own_context(space)? else {
+            return Ok(Vec::new());
+        };
+        let mut names = vec![now::FILE.to_owned(), MEMORY.to_owned()];
+        names.extend(self.logs_known_or_there(space, &dir)?);
+        let mut changed = Vec::new();
+        for name in names {
+            let file = self.kernel.omi().file(&name, BYTES_MAX);
+            let Some(text) = read_text(&dir, &file)? else {
+                continue;
+            };
+            if without(&name, &text, erasure) == text {
+                continue;
+            }
+            let writing = |before: Option<&str>| {
+                let content = without(&name, before.unwrap_or_default(), erasure);
+                Ok(Writing::new(content, "ContextForgotten"))
+            };
+            self.write_context_file(caller, &dir, &file, writing)?;
+            changed.push(name);
+        }
+        changed.extend(remove_from_copies(&dir, erasure)?);
+        Ok(changed)
+    }
+}
+
+/// Copies of NOW.md, which `omi check` keeps: they are no nodes.
+fn remove_from_copies(dir: &Dir, erasure: &Erasure) -> Result<Vec<String>> {
+    let mut changed = Vec::new();
+    for entry in dir.list("")? {
+        let is_copy = entry.name.starts_with("NOW-") && entry.name.ends_with(".md");
+        if !entry.is_file || !is_copy {
+            continue;
+        }
+        let bytes = dir.read(&entry.name, BYTES_MAX)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let left = without(now::FILE, &text, erasure);
+        if left != text {
+            dir.write(&entry.name, left.as_bytes())?;
+            changed.push(entry.name);
+        }
+    }
+    Ok(changed)
+}
+
+impl Omi {
+    /// Removes NOW.md and the daily logs. MEMORY.md belongs to a person and stays, like notes.
+    pub(crate) fn remove_context_files(&self, caller: &Caller) -> Result<Vec<String>> {
+        let space = &caller.principal.space;
+        let Some(dir) = self.own_context(space)? else {
+            return Ok(Vec::new());
+        };
+        let mut names = vec![now::FILE.to_owned()];
+        names.extend(self.logs_known_or_there(space, &dir)?);
+        let file = self.kernel.omi().file(now::FILE, BYTES_MAX);
+        let _lock = self.kernel.lock_file(&file, super::LOCK_WAIT)?;
+        let mut removed = Vec::new();
+        for name in names {
+            if dir.exists(&name)? {
+                dir.remove(&name)?;
+                removed.push(name.clone());
+            }
+            super::checksums::forget(&dir, &self.kernel.omi().file(&name, BYTES_MAX))?;
+        }
+        super::checksums::forget_logs(&dir)?;
+        Ok(removed)
+    }
+}
+
+/// A log without the entries that hold it; another file without its lines.
+fn without(name: &str, text: &str, erasure: &Erasure) -> String {
+    let texts: Vec<&str> = erasure
+        .texts
+        .iter()
+        .map(|it| it.trim())
+        .filter(|it| it.chars().count() >= TEXT_CHARS_MIN)
+        .collect();
+    let holds = |part: &str| {
+        let words = part.split(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c)));
+        texts.iter().any(|it| part.contains(it))
+            || words.into_iter().any(|it| erasure.names.contains(it))
+    };
+    if !holds(text) {
+        return text.to_owned();
+    }
+    if name != now::FILE && name != MEMORY {
+        let mut bounds = daily::starts(text);
+        bounds.insert(0, 0);
+        bounds.push(text.len());
+        let parts = bounds.windows(2).filter_map(|it| text.get(it[0]..it[1]));
+        return parts.filter(|it| !holds(it)).collect();
+    }
+    // A text may go over several lines.
+    let mut left = text.to_owned();
+    for it in &texts {
+        left = left.replace(*it, "");
+    }
+    let mut kept = String::new();
+    let originals: Vec<&str> = text.split_inclusive('\n').collect();
+    for line in left.split_inclusive('\n') {
+        let is_bare = line.trim().chars().all(|c| "-*+>[] ".contains(c));
+        let is_new = !originals.contains(&line);
+        if !(is_bare && is_new) && !holds(line) {
+            kept.push_str(line);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn erasure(text: &str, name: &str) -> Erasure {
+        Erasure {
+            texts: vec![text.to_owned()],
+            names: HashSet::from([name.to_owned()]),
+            ..Erasure::default()
+        }
+    }
+
+    #[test]
+    fn a_log_loses_the_entries_and_other_files_the_lines() {
+        let it = erasure("the code of the safe is 7731", "mem_1");
+        let log = "## [10:00:00] \nkeeps\n\n## [10:01:00] \nsaid: the code of the safe is 7731\n\n## [10:02:00] \nsee mem_1.\n";
+        let left = without("memory/2026-11-16.md", log, &it);
+        assert!(left.contains("keeps") && !left.contains("7731") && !left.contains("mem_1"));
+        let memory =
+            "# Memory\n\n- first\n- the code of the safe is 7731\n- see mem_1\n- mem_10 stays\n";
+        assert_eq!(
+            without(MEMORY, memory, &it),
+            "# Memory\n\n- first\n- mem_10 stays\n"
+        );
+        assert_eq!(without(MEMORY, "- nothing\n", &it), "- nothing\n");
+    }
+
+    #[test]
+    fn a_short_text_is_not_looked_for() {
+        let it = erasure("yes", "mem_1");
+        assert_eq!(without(MEMORY, "- yes\n- no\n", &it), "- yes\n- no\n");
+    }
+
+    #[test]
+    fn a_text_of_several_lines_goes_as_a_whole() {
+        let it = erasure("first line here\nsecond line here", "mem_1");
+        let memory = "a\nfirst line here\nsecond line here\nb\n";
+        assert_eq!(without(MEMORY, memory, &it), "a\nb\n");
+    }
+}
