@@ -328,7 +328,7 @@ impl Engine {
     }
 }
 
-/// Projects.
+/// Projects, as the command line names them.
 impl Engine {
     /// The id of the caller's project; empty if it works in none.
     pub fn project_of(&self, caller: &Caller) -> Result<String> {
