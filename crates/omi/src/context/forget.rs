@@ -2,11 +2,12 @@
 
 use super::checksums::MEMORY;
 use super::daily::BYTES_MAX;
+use super::place::Place;
 use crate::Omi;
 use kenning_core::{Result, Space};
-use kenning_kernel::Caller;
 use kenning_kernel::files::{Writing, read_text};
 use kenning_kernel::forget::{Erasure, TEXT_CHARS_MIN};
+use kenning_kernel::{Caller, PROJECTS_FOLDER};
 use kenning_memory::{daily, now};
 use kenning_vault::Dir;
 
@@ -29,8 +30,12 @@ impl Omi {
         let Some(dir) = self.own_context(space)? else {
             return Ok(Vec::new());
         };
-        let mut names = vec![now::FILE.to_owned(), MEMORY.to_owned()];
-        names.extend(self.logs_known_or_there(space, &dir)?);
+        let mut names = Vec::new();
+        for place in places(&dir)? {
+            names.extend([now::FILE, MEMORY].map(|it| place.name(it)));
+            let logs = self.logs_known_or_there(space, &dir, &place)?;
+            names.extend(logs.iter().map(|it| place.name(it)));
+        }
         let mut changed = Vec::new();
         for name in names {
             let file = self.kernel.omi().file(&name, BYTES_MAX);
@@ -47,25 +52,40 @@ impl Omi {
             self.write_context_file(caller, &dir, &file, writing)?;
             changed.push(name);
         }
-        changed.extend(remove_from_copies(&dir, erasure)?);
+        for place in places(&dir)? {
+            changed.extend(remove_from_copies(&dir, &place, erasure)?);
+        }
         Ok(changed)
     }
 }
 
+/// The folders of all projects, and that of none.
+fn places(dir: &Dir) -> Result<Vec<Place>> {
+    let mut places = vec![Place::default()];
+    if dir.exists(PROJECTS_FOLDER)? {
+        let entries = dir.list(PROJECTS_FOLDER)?.into_iter();
+        let folders = entries.filter(|it| !it.is_file);
+        places.extend(folders.map(|it| Place::of(&it.name)));
+    }
+    Ok(places)
+}
+
 /// Copies of NOW.md, which `omi check` keeps: they are no nodes.
-fn remove_from_copies(dir: &Dir, erasure: &Erasure) -> Result<Vec<String>> {
+fn remove_from_copies(dir: &Dir, place: &Place, erasure: &Erasure) -> Result<Vec<String>> {
     let mut changed = Vec::new();
-    for entry in dir.list("")? {
+    let folder = place.name("");
+    for entry in dir.list(folder.trim_end_matches('/'))? {
         let is_copy = entry.name.starts_with("NOW-") && entry.name.ends_with(".md");
         if !entry.is_file || !is_copy {
             continue;
         }
-        let bytes = dir.read(&entry.name, BYTES_MAX)?;
+        let name = place.name(&entry.name);
+        let bytes = dir.read(&name, BYTES_MAX)?;
         let text = String::from_utf8_lossy(&bytes);
-        let left = without(now::FILE, &text, erasure);
+        let left = without(&name, &text, erasure);
         if left != text {
-            dir.write(&entry.name, left.as_bytes())?;
-            changed.push(entry.name);
+            dir.write(&name, left.as_bytes())?;
+            changed.push(name);
         }
     }
     Ok(changed)
@@ -78,8 +98,13 @@ impl Omi {
         let Some(dir) = self.own_context(space)? else {
             return Ok(Vec::new());
         };
-        let mut names = vec![now::FILE.to_owned()];
-        names.extend(self.logs_known_or_there(space, &dir)?);
+        let places = places(&dir)?;
+        let mut names = Vec::new();
+        for place in &places {
+            names.push(place.name(now::FILE));
+            let logs = self.logs_known_or_there(space, &dir, place)?;
+            names.extend(logs.iter().map(|it| place.name(it)));
+        }
         let file = self.kernel.omi().file(now::FILE, BYTES_MAX);
         let _lock = self.kernel.lock_file(&file, super::LOCK_WAIT)?;
         let mut removed = Vec::new();
@@ -90,7 +115,9 @@ impl Omi {
             }
             super::checksums::forget(&dir, &self.kernel.omi().file(&name, BYTES_MAX))?;
         }
-        super::checksums::forget_logs(&dir)?;
+        for place in &places {
+            super::checksums::forget_logs(&dir, place)?;
+        }
         Ok(removed)
     }
 }
@@ -111,7 +138,9 @@ fn without(name: &str, text: &str, erasure: &Erasure) -> String {
     if !holds(text) {
         return text.to_owned();
     }
-    if name != now::FILE && name != MEMORY {
+    let own_name = Place::split(name).1;
+    let is_log = own_name.starts_with(daily::FOLDER);
+    if is_log {
         let mut bounds = daily::starts(text);
         bounds.insert(0, 0);
         bounds.push(text.len());

@@ -5,7 +5,7 @@
 //! it, entries of the daily logs that repeat it, and what is left in files. A row says which memories wait for that, so
 //! any process completes what another began.
 
-use super::{ACCESS, Memory, find_memory, memory_id};
+use super::{ACCESS, Memory, find_memory, memory_id, node_id};
 use crate::Omi;
 use kenning_audit::Tx;
 use kenning_core::{Error, Kind, NodeId, Result, Space};
@@ -115,11 +115,12 @@ impl Omi {
             false => self.kernel.memory_config()?.grace_ms,
         };
         let ids = forget.ids.clone();
+        let projects = self.projects_of(caller)?;
         let taken = self
             .kernel
             .log()
             .write(&caller.principal.space, move |tx| {
-                take_away(tx, &ids, grace_ms)
+                take_away(tx, &projects, &ids, grace_ms)
             })?;
         let mut report = match taken.ids.is_empty() {
             true => ForgetReport::default(),
@@ -127,23 +128,31 @@ impl Omi {
                 due_ms: Some(taken.due_ms),
                 ..ForgetReport::default()
             },
-            false => self.erase_marked(caller, &taken.ids)?,
+            false => self.erase_marked(caller, &taken.keys)?,
         };
         (report.ids, report.missing) = (taken.ids, taken.missing);
         Ok(report)
+    }
+
+    /// The projects in which ids that the caller names are looked for.
+    fn projects_of(&self, caller: &Caller) -> Result<Vec<String>> {
+        let own = self.kernel.project_of(caller)?;
+        let own = Some(own).filter(|it| !it.is_empty());
+        Ok(own.into_iter().chain([String::new()]).collect())
     }
 
     /// Brings memories back that were taken away and are not erased yet.
     pub fn restore_memories(&self, caller: &Caller, ids: &[String]) -> Result<Vec<String>> {
         self.kernel.may_write(caller)?;
         let ids = ids.to_vec();
+        let projects = self.projects_of(caller)?;
         let restored = self
             .kernel
             .log()
             .write(&caller.principal.space, move |tx| {
                 let mut restored = Vec::new();
                 for id in &ids {
-                    let marked = MARKED.get_readable(&**tx, id)?.ok_or_else(|| {
+                    let (key, marked) = find_marked(&**tx, &projects, id)?.ok_or_else(|| {
                         Error::not_found("forgotten memory", id).hint(
                             "`omi list --forgotten` names those that can be restored; \
                          what was erased cannot",
@@ -154,11 +163,13 @@ impl Omi {
                             .hint("forget that one first")
                     };
                     let node = tx.bring_back_node(node_of(&marked)?)?.ok_or_else(taken)?;
-                    if find_memory(&**tx, &memory_id(&node))?.is_none_or(|it| it.id != node.id) {
+                    let own = std::slice::from_ref(&node.project);
+                    let found = find_memory(&**tx, own, &memory_id(&node))?;
+                    if found.is_none_or(|it| it.id != node.id) {
                         return Err(taken());
                     }
                     tx.put_passages(node.id, &passages("", &node.body))?;
-                    MARKED.unset(tx, id)?;
+                    MARKED.unset(tx, &key)?;
                     restored.push(memory_id(&node));
                 }
                 tx.record("MemoryRestored", json!({ "memory_ids": restored }))?;
@@ -195,7 +206,7 @@ impl Omi {
             let mut ids = Vec::new();
             each_memory(tx, &mut |node| {
                 if which.admits(node) {
-                    ids.push(memory_id(node));
+                    ids.push(generated_id(node));
                 }
             })?;
             Ok(ids)
@@ -239,14 +250,14 @@ impl Omi {
                         .age_max_ms(kind)
                         .is_some_and(|max| age_ms > max)
                     {
-                        ids.push(memory_id(node));
+                        ids.push(generated_id(node));
                     }
                 })?;
                 Ok(ids)
             })?;
             for ids in old.chunks(FORGET_MAX) {
                 let ids = ids.to_vec();
-                let take = move |tx: &mut Tx<'_>| take_away(tx, &ids, 0).map(drop);
+                let take = move |tx: &mut Tx<'_>| take_away(tx, &[], &ids, 0).map(drop);
                 self.kernel.log().write_long(space, take)?;
             }
         }
@@ -309,9 +320,9 @@ impl Omi {
                 };
                 let node = node_of(&marked)?;
                 found.erasure.nodes.push(node);
-                found.erasure.names.insert(id.clone());
                 found.erasure.names.insert(node.to_string());
                 for revision in Kernel::revisions_of(tx, node)? {
+                    found.erasure.names.insert(memory_id(&revision));
                     found.texts.insert(revision.body.trim().to_owned());
                 }
             }
@@ -422,33 +433,34 @@ pub(super) fn each_memory(tx: &dyn ReadTx, visit: &mut dyn FnMut(&Node)) -> Resu
 
 struct Taken {
     ids: Vec<String>,
+    keys: Vec<String>,
     missing: Vec<String>,
     due_ms: u64,
 }
 
 /// Takes memories away, with the earlier versions of each.
-fn take_away(tx: &mut Tx<'_>, ids: &[String], grace_ms: u64) -> Result<Taken> {
+fn take_away(tx: &mut Tx<'_>, projects: &[String], ids: &[String], grace_ms: u64) -> Result<Taken> {
     let at_ms = tx.now().ms();
     let due_ms = at_ms.saturating_add(grace_ms);
-    let (mut taken, mut missing) = (Vec::new(), Vec::new());
+    let (mut taken, mut keys, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for id in ids {
-        // What was taken away before can still be erased sooner.
-        if let Some(marked) = MARKED.get_readable(&**tx, id)? {
-            MARKED.set(tx, id, &Marked { due_ms, ..marked })?;
-            taken.push(id.clone());
-            continue;
-        }
-        if taken.contains(id) {
-            continue;
-        }
-        let Some(node) = find_memory(&**tx, id)? else {
-            missing.push(id.clone());
+        let Some(node) = find_memory(&**tx, projects, id)? else {
+            // What was taken away before can still be erased sooner.
+            match find_marked(&**tx, projects, id)? {
+                Some((key, _)) if keys.contains(&key) => {}
+                Some((key, marked)) => {
+                    MARKED.set(tx, &key, &Marked { due_ms, ..marked })?;
+                    taken.push(id.clone());
+                    keys.push(key);
+                }
+                None => missing.push(id.clone()),
+            }
             continue;
         };
         let mut waiting = vec![node];
         while let Some(node) = waiting.pop() {
-            let name = memory_id(&node);
-            if taken.contains(&name) {
+            let (name, key) = (memory_id(&node), mark_key(&node.project, &memory_id(&node)));
+            if keys.contains(&key) {
                 continue;
             }
             waiting.extend(earlier_versions(&**tx, node.id)?);
@@ -459,8 +471,9 @@ fn take_away(tx: &mut Tx<'_>, ids: &[String], grace_ms: u64) -> Result<Taken> {
                 at_ms,
                 due_ms,
             };
-            MARKED.set(tx, &name, &marked)?;
+            MARKED.set(tx, &key, &marked)?;
             taken.push(name);
+            keys.push(key);
         }
     }
     if !taken.is_empty() {
@@ -468,9 +481,34 @@ fn take_away(tx: &mut Tx<'_>, ids: &[String], grace_ms: u64) -> Result<Taken> {
     }
     Ok(Taken {
         ids: taken,
+        keys,
         missing,
         due_ms,
     })
+}
+
+/// An id that names this memory and no other, whichever project it belongs to.
+fn generated_id(node: &Node) -> String {
+    format!("mem_{}", node.id.to_string().replace('-', ""))
+}
+
+/// Ids that callers chose are another memory's in another project; generated ones are nobody else's.
+fn mark_key(project: &str, id: &str) -> String {
+    match project.is_empty() || node_id(id).is_some() {
+        true => id.to_owned(),
+        false => format!("{project}/{id}"),
+    }
+}
+
+/// A memory that was taken away, with the key of its row.
+fn find_marked(tx: &dyn ReadTx, projects: &[String], id: &str) -> Result<Option<(String, Marked)>> {
+    for project in projects.iter().map(String::as_str).chain([""]) {
+        let key = mark_key(project, id);
+        if let Some(marked) = MARKED.get_readable(tx, &key)? {
+            return Ok(Some((key, marked)));
+        }
+    }
+    Ok(None)
 }
 
 fn earlier_versions(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<Node>> {
@@ -526,8 +564,8 @@ fn elsewhere(
 }
 
 /// Whether a memory may be stored under an id: one that waits to be erased keeps it until then.
-pub(super) fn refuse_forgotten(tx: &dyn ReadTx, id: &str) -> Result<()> {
-    if find_memory(tx, id)?.is_none() && MARKED.get_readable(tx, id)?.is_some() {
+pub(super) fn refuse_forgotten(tx: &dyn ReadTx, project: &str, id: &str) -> Result<()> {
+    if MARKED.get_readable(tx, &mark_key(project, id))?.is_some() {
         return Err(Error::conflict(format!(
             "`memory_id`: `{id}` is the id of a forgotten memory"
         ))

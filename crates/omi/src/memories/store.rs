@@ -204,7 +204,7 @@ pub(super) fn store(tx: &mut Tx<'_>, prepared: Prepared) -> Result<StoredMemory>
             if let Some(known) = find_memory(&**tx, own, id)? {
                 return same_or_taken(id, &known, &new);
             }
-            refuse_forgotten(&**tx, id)?;
+            refuse_forgotten(&**tx, &project, id)?;
             given_key(id)
         }
         None => match tx.node_by_key(&project, Kind::Memory, &key, When::Now)? {
