@@ -8,7 +8,7 @@ use super::library::{Library, Scope, as_link, origin};
 use super::{Doc, ReadNote};
 use crate::Kg;
 use kenning_core::{Code, Error, Hash, Result};
-use kenning_graph::{Link, Meaning, Origin, relative_path, relink, root_path};
+use kenning_graph::{Link, Meaning, Origin, relative_path, relink, root_path, stem_of_path};
 use kenning_kernel::{Caller, NOTE_BYTES_MAX};
 use kenning_vault::Dir;
 use std::sync::Arc;
@@ -119,8 +119,16 @@ impl States {
         let links = doc.card.links.iter().filter(|it| !it.is_lost_within());
         links.map(as_link).any(|link| {
             let (meant, means) = (self.meant(&from, &link), self.means(dir, &from, &link));
-            meant != Target::Nothing && meant != means
+            meant != Target::Nothing && (meant != means || self.names_old_file(&link, &meant))
         })
+    }
+
+    /// Whether a link names the moved note by the name that its file had. Here it may still be found by its
+    /// heading or its title; programs for vaults know only names of files.
+    fn names_old_file(&self, link: &Link, meant: &Target) -> bool {
+        let is_moved = matches!(meant, Target::Note(path) if *path == self.to);
+        let stem = |it: &str| stem_of_path(it).to_lowercase();
+        is_moved && stem(&link.target) == stem(&self.from) && stem(&self.from) != stem(&self.to)
     }
 
     /// What a link of a note means now, by the names that will be.
@@ -135,12 +143,8 @@ impl States {
                 Target::Note(if path == self.from { &self.to } else { path }.to_owned())
             }
             Meaning::File => {
-                let places = [
-                    root_path(from.path, &link.target),
-                    root_path("", &link.target),
-                ];
                 let is_there = |it: &String| self.before.places.vault.is_there(it);
-                let found = places.into_iter().flatten().find(is_there);
+                let found = places_of_file(from.path, &link.target).find(is_there);
                 found.map_or(Target::Nothing, Target::File)
             }
             Meaning::Outside | Meaning::Missing => Target::Nothing,
@@ -158,11 +162,7 @@ impl States {
                 Target::Note(super::path_in_vault(self.after.doc(at)).to_owned())
             }
             Meaning::File | Meaning::Missing => {
-                let places = [
-                    root_path(from.path, &link.target),
-                    root_path("", &link.target),
-                ];
-                let mut places = places.into_iter().flatten();
+                let mut places = places_of_file(from.path, &link.target);
                 let is_there = |it: &String| {
                     self.after.places.vault.is_there(it) || dir.exists(it).unwrap_or(false)
                 };
@@ -184,7 +184,8 @@ impl States {
         let mut lost: Option<Link> = None;
         let mut decide = |link: &Link| {
             let meant = self.meant(&was, link);
-            if meant == Target::Nothing || self.means(dir, &is, link) == meant {
+            let is_same = self.means(dir, &is, link) == meant && !self.names_old_file(link, &meant);
+            if meant == Target::Nothing || is_same {
                 return None;
             }
             let fits = |it: &String| {
@@ -225,6 +226,17 @@ impl States {
             None => Ok((new, n_links)),
         }
     }
+}
+
+/// Where a file may be that a link of a note names: from the note's folder, or from the root of the vault unless
+/// the link says that it begins in its folder.
+fn places_of_file(from: &str, target: &str) -> impl Iterator<Item = String> + use<> {
+    let is_from_here = target.starts_with("./") || target.starts_with("../");
+    let from_root = match is_from_here {
+        true => None,
+        false => root_path("", target),
+    };
+    root_path(from, target).into_iter().chain(from_root)
 }
 
 fn links_of(text: &str) -> Vec<Link> {

@@ -128,6 +128,15 @@ fn calls(name: &str) -> Vec<Value> {
         "kg_path" => all(json!({ "from": "page1", "to": "page2" })),
         "kg_export" => all(json!({ "format": "json" })),
         "kg_health_check" | "kg_graph_stats" => all(json!({ "detailed": true })),
+        "find" => all(json!({ "query": "person Mary Major", "limit": 100 })),
+        "note_list" => all(json!({ "folder": "People" })),
+        "note_read" => all(json!({ "path": "People/Mary Major.md" })),
+        "note_write" => all(json!({ "path": "Other.md", "content": "x".repeat(200_000) })),
+        "note_move" => all(json!({ "path": "Other.md", "to": "Archive/" })),
+        "note_delete" => all(json!({ "path": "Archive/Other.md" })),
+        "execute_read" => {
+            all(json!({ "tool": "kg_backlinks", "input": { "node": "hub", "limit": 500 } }))
+        }
         "vault_list_notes" => vec![json!({}), json!({ "folder": "People" })],
         "vault_read_note" => all(json!({ "path": "People/Mary Major.md" })),
         "vault_write_note" => all(json!({ "path": "New.md", "content": "x".repeat(200_000) })),

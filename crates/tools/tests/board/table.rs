@@ -88,7 +88,7 @@ fn with_ids_numbered(text: &str) -> String {
 }
 
 /// Fields that differ from run to run, and what they hold: everything else is compared as it is.
-const VARYING: [(&str, &str); 23] = [
+const VARYING: [(&str, &str); 24] = [
     ("executionTime", "duration"),
     ("duration", "duration"),
     ("agentId", "id"),
@@ -96,6 +96,8 @@ const VARYING: [(&str, &str); 23] = [
     ("report", "key"),
     ("uptime", "duration"),
     ("lastModified", "time"),
+    // When the file of a note was written.
+    ("date", "time"),
     ("pid", "id"),
     ("projectRoot", "path"),
     ("base_path_hash", "hash"),
