@@ -95,6 +95,8 @@ fn a_changed_byte_of_a_memory_an_edge_or_an_event_is_seen() {
 /// numbers never sees those.
 #[test]
 fn a_store_that_was_taken_back_under_a_running_server_is_read_anew() {
+    const BODIES: &str = "MATCH (m:Memory) RETURN m.text";
+    const ALIKE: &str = "MATCH (:Memory)-[r:SIMILAR]-(:Memory) RETURN count(r) > 0";
     let root = tempfile::tempdir().unwrap();
     let engine = open(root.path());
     let store = |content: &str| {
@@ -141,8 +143,6 @@ fn a_store_that_was_taken_back_under_a_running_server_is_read_anew() {
         };
         format!("{:?}", engine.query(&owner(), &question).unwrap().rows)
     };
-    const BODIES: &str = "MATCH (m:Memory) RETURN m.text";
-    const ALIKE: &str = "MATCH (:Memory)-[r:SIMILAR]-(:Memory) RETURN count(r) > 0";
 
     store("Alpha: the harbor opens in March");
     put("alpha", [1.0, 0.0]);

@@ -223,11 +223,15 @@ impl Koi {
         if !kinds.is_empty() {
             let project = self.kernel.project().place();
             let project = project.map(|it| it.to_string_lossy().into_owned());
-            let own = project.map(|it| format!("project={it}"));
+            // Documents are of a directory, memories of a project that may have several.
+            let memories_of = self.kernel.projects_seen_by(caller)?;
+            let own = project.iter().chain(&memories_of);
+            let own = own.map(|it| format!("project={it}"));
             filters.push(Filter {
                 kinds,
                 facets: tags,
-                any_facet: own.into_iter().chain(["project=".to_owned()]).collect(),
+                any_facet: own.collect(),
+                memories_of,
                 ..Filter::default()
             });
         }

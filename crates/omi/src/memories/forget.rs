@@ -115,7 +115,7 @@ impl Omi {
             false => self.kernel.memory_config()?.grace_ms,
         };
         let ids = forget.ids.clone();
-        let projects = self.projects_of(caller)?;
+        let projects = self.kernel.projects_seen_by(caller)?;
         let taken = self
             .kernel
             .log()
@@ -134,18 +134,11 @@ impl Omi {
         Ok(report)
     }
 
-    /// The projects in which ids that the caller names are looked for.
-    fn projects_of(&self, caller: &Caller) -> Result<Vec<String>> {
-        let own = self.kernel.project_of(caller)?;
-        let own = Some(own).filter(|it| !it.is_empty());
-        Ok(own.into_iter().chain([String::new()]).collect())
-    }
-
     /// Brings memories back that were taken away and are not erased yet.
     pub fn restore_memories(&self, caller: &Caller, ids: &[String]) -> Result<Vec<String>> {
         self.kernel.may_write(caller)?;
         let ids = ids.to_vec();
-        let projects = self.projects_of(caller)?;
+        let projects = self.kernel.projects_seen_by(caller)?;
         let restored = self
             .kernel
             .log()
