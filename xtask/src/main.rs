@@ -201,6 +201,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_the_help_shows_without_a_value_needs_none() {
+        for command in COMMANDS {
+            let alone = command.usage.split('[').filter_map(|part| {
+                let (inside, _) = part.split_once(']')?;
+                (inside.starts_with("--") && !inside.contains(' ')).then_some(inside)
+            });
+            for option in alone {
+                let parsed = Options::parse(&[option.to_owned()]);
+                assert!(parsed.is_ok(), "{}: `{option}` wants a value", command.name);
+            }
+        }
+    }
+
+    #[test]
     fn the_help_lists_every_command() {
         for command in COMMANDS {
             assert!(help().contains(command.about), "{}", command.name);

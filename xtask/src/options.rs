@@ -19,11 +19,14 @@ const FLAGS: &[&str] = &[
     AS_BUILT,
     ALLOW_MISSING,
     "check",
+    "debug",
     "keep",
+    "release",
     "report",
     "sabotage",
     "threads",
     "uncommitted",
+    "warm",
 ];
 
 /// What was typed.
