@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""Two nodes of the reference implementation (koi-net 2.1.2), a full and a partial one, and one of ours: they
-shake hands, subscribe to each other, exchange NEW, UPDATE and FORGET both ways, and catch up after each was
-down. Ours is killed in the middle of 200 deliveries; nothing is lost and nothing is there twice.
+"""Nodes of the reference implementation (koi-net 2.1.2: a full one, a partial one and a coordinator) and one of
+ours: they shake hands, subscribe to each other, exchange NEW, UPDATE and FORGET both ways, and catch up after each
+was down. Ours is killed in the middle of 200 deliveries; nothing is lost and nothing is there twice.
 
   federate.py KENNING WORK_DIRECTORY
 """
-import base64, datetime, hashlib, json, os, signal, socket, subprocess, sys, time, urllib.error, urllib.request
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
+import json, os, signal, socket, subprocess, sys, time, urllib.error, urllib.request
 
 KENNING, WORK = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 HERE = os.path.dirname(os.path.abspath(__file__))
 PRACTICE = "orn:koi-net.practice"
-dumps = lambda value: json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-sha = lambda text: hashlib.sha256(text.encode()).hexdigest()
+started = time.time()
 processes = []
+
+
+def say(text):
+    print(f"{time.time() - started:6.1f} s  {text}", flush=True)
 
 
 def port():
@@ -30,103 +30,58 @@ def wait(what, ask, seconds=60):
         found = ask()
         if found:
             return found
-        time.sleep(0.2)
+        time.sleep(0.1)
     raise SystemExit(f"FAIL: {what}")
 
 
 class Reference:
-    """A node of the reference implementation, which a person would drive."""
+    """A node of the reference implementation, driven by lines of its standard input."""
 
-    def __init__(self, name, extra):
-        self.place, self.port, self.extra = os.path.join(WORK, name), port(), extra
+    def __init__(self, kind, name, contact="-", types=(PRACTICE,)):
+        self.kind, self.place, self.port = kind, os.path.join(WORK, name), port()
+        self.contact, self.types = contact, list(types)
         self.start()
 
     def start(self):
-        os.makedirs(self.place, exist_ok=True)
         environment = {**os.environ, "PRIV_KEY_PASSWORD": "test"}
-        command = [sys.executable, os.path.join(HERE, "reference_node.py"), self.place, str(self.port), *self.extra]
+        command = [sys.executable, os.path.join(HERE, "reference_node.py"), self.kind, self.place, str(self.port),
+                   self.contact, *self.types]
         log = open(self.place + ".log", "ab")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                                         text=True, env=environment)
         processes.append(self.process)
-        hello = json.loads(self.process.stdout.readline())
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"FAIL: the reference node {self.kind} does not start")
+        hello = json.loads(line)
         self.rid, self.url = hello["rid"], hello["url"]
 
-    def say(self, line):
+    def ask(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
 
-    def put(self, rid, contents):
-        self.say(f"put {rid} {json.dumps(contents)}")
+    def put(self, name, contents):
+        self.ask(f"put {PRACTICE}:{name} {json.dumps(contents)}")
 
-    def forget(self, rid):
-        self.say(f"forget {rid}")
+    def forget(self, name):
+        self.ask(f"forget {PRACTICE}:{name}")
+
+    def practices(self):
+        rids = [it for it in self.ask("list") if it.startswith(PRACTICE + ":")]
+        return [it["contents"] for it in (self.ask(f"show {rid}") for rid in rids) if it]
 
     def names(self):
-        """What it has of ours, by name."""
-        rids = [it for it in self.say("list") if it.startswith(PRACTICE + ":")]
-        shown = [self.say(f"show {it}") for it in rids]
-        return sorted(it["contents"].get("name", "") for it in shown if it)
+        return sorted(it.get("name", "") for it in self.practices())
+
+    def edge(self, rid):
+        shown = self.ask(f"show {rid}")
+        return shown and shown["contents"]
 
     def stop(self):
         self.process.stdin.write("quit\n")
         self.process.stdin.flush()
-        self.process.wait(20)
-
-
-class Partial:
-    """A node that cannot be called: it asks. It is written here, because the reference offers it no commands."""
-
-    def __init__(self, name):
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        der = self.key.public_key().public_bytes(
-            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-        self.public = base64.b64encode(der).decode()
-        self.rid = f"orn:koi-net.node:{name}+{sha(self.public)}"
-        self.profile = {"@context": "orn:koi-net.context:koi-net.node", "node_type": "PARTIAL",
-                        "provides": {"event": [], "state": []}, "public_key": self.public}
-
-    def bundle(self, rid, contents):
-        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        canonical = json.dumps(contents, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-        return {"manifest": {"rid": rid, "timestamp": now, "sha256_hash": sha(canonical)}, "contents": contents}
-
-    def post(self, url, payload, target):
-        body = {"payload": payload, "source_node": self.rid, "target_node": target}
-        r, s = decode_dss_signature(self.key.sign(dumps(body).encode(), ec.ECDSA(hashes.SHA256())))
-        body["signature"] = base64.b64encode(r.to_bytes(32, "big") + s.to_bytes(32, "big")).decode()
-        return post(url, body)
-
-    def tell(self, node, *events):
-        payload = {"type": "events_payload", "events": list(events)}
-        return self.post(node.url + "/events/broadcast", payload, node.rid)
-
-    def introduce(self, node):
-        forget = {"rid": self.rid, "event_type": "FORGET"}
-        new = {"rid": self.rid, "event_type": "NEW", **self.bundle(self.rid, self.profile)}
-        return self.tell(node, forget, new)
-
-    def subscribe(self, node, types):
-        rid = "orn:koi-net.edge:" + sha(node.rid + self.rid)
-        edge = {"@context": "orn:koi-net.context:koi-net.edge", "source": node.rid, "target": self.rid,
-                "edge_type": "POLL", "status": "PROPOSED", "rid_types": types}
-        return self.tell(node, {"rid": rid, "event_type": "NEW", **self.bundle(rid, edge)})
-
-    def poll(self, node):
-        status, answer = self.post(node.url + "/events/poll", {"type": "poll_events", "limit": 0}, node.rid)
-        assert status == 200, answer
-        return answer["payload"]["events"]
-
-
-def post(url, body):
-    data = body if isinstance(body, bytes) else dumps(body).encode()
-    request = urllib.request.Request(url, data=data, headers={"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.status, json.loads(answer.read() or b"null")
-    except urllib.error.HTTPError as error:
-        return error.code, json.loads(error.read() or b"null")
+        self.process.wait(30)
 
 
 class Kenning:
@@ -164,13 +119,13 @@ class Kenning:
         self.process.send_signal(how)
         self.process.wait(30)
 
-    def note(self, name, text="---\n\"@type\": bkc:Practice\n---\n"):
+    def note(self, name, description=""):
         path = os.path.join(self.place, "vault", "Practices", name + ".md")
         with open(path + ".new", "w") as file:
-            file.write(text)
+            file.write(f"---\n\"@type\": bkc:Practice\ndescription: {description}\n---\n")
         os.rename(path + ".new", path)
 
-    def forget(self, name):
+    def remove(self, name):
         os.remove(os.path.join(self.place, "vault", "Practices", name + ".md"))
 
     def get(self, path):
@@ -182,107 +137,109 @@ class Kenning:
         rows = found["entities"] if isinstance(found, dict) else found
         return sorted(it.get("name") or it.get("entity_text") for it in rows)
 
-    def peer(self, rid):
+    def peer(self, node):
         peers = self.get("/koi-net/health")["peers"]
-        return next((it for it in peers if it["node_rid"] == rid), None)
+        return next((it for it in peers if it["node_rid"] == node.rid), None)
+
+    def edge(self, source, target):
+        """The types of an approved subscription; none if there is none."""
+        for it in self.get("/koi-net/edges")["edges"]:
+            if (it["source"], it["target"], it["status"]) == (source, target, "APPROVED"):
+                return set(it["rid_types"]), it["edge_rid"]
+        return set(), None
 
 
-def subscribes(ours, full):
-    end = time.time() + 8
-    while time.time() < end:
-        edges = ours.get("/koi-net/edges")["edges"]
-        if any(it["target"] == full.rid and PRACTICE in it["rid_types"] and it["status"] == "APPROVED" for it in edges):
-            return True
-        time.sleep(0.2)
-    return False
+def agree(ours, node, at_least=PRACTICE):
+    """Waits until each subscribes to the other, and both sides say so in the same words."""
+    wait(f"we subscribe to {node.kind}", lambda: at_least in ours.edge(node.rid, ours.rid)[0])
+    wait(f"{node.kind} subscribes to us", lambda: at_least in ours.edge(ours.rid, node.rid)[0])
+    for source, target in [(node.rid, ours.rid), (ours.rid, node.rid)]:
+        def is_same():
+            types, rid = ours.edge(source, target)
+            theirs = node.edge(rid)
+            return theirs and theirs["status"] == "APPROVED" and set(theirs["rid_types"]) == types
+        wait(f"{node.kind} has the edge that we have", is_same)
+
+
+def exchange(ours, node):
+    """NEW, UPDATE and FORGET, both ways."""
+    kind = node.kind
+    node.put(f"{kind}-herring", {"name": f"Herring of {kind}", "n": 1, "note": None, "f": 1.5})
+    wait(f"NEW from {kind}", lambda: f"Herring of {kind}" in ours.names())
+    node.put(f"{kind}-herring", {"name": f"Herring count of {kind}", "n": 2})
+    wait(f"UPDATE from {kind}", lambda: f"Herring count of {kind}" in ours.names()
+         and f"Herring of {kind}" not in ours.names())
+    node.forget(f"{kind}-herring")
+    wait(f"FORGET from {kind}", lambda: f"Herring count of {kind}" not in ours.names())
+    ours.note(f"Camas for {kind}")
+    wait(f"NEW to {kind}", lambda: f"Camas for {kind}" in node.names())
+    ours.note(f"Camas for {kind}", "Bulbs in spring")
+    wait(f"UPDATE to {kind}", lambda: any("spring" in it.get("description", "") for it in node.practices()))
+    ours.remove(f"Camas for {kind}")
+    wait(f"FORGET to {kind}", lambda: f"Camas for {kind}" not in node.names())
+    say(f"{kind}: NEW, UPDATE and FORGET both ways")
 
 
 def main():
-    full = Reference("reference", [PRACTICE])
     ours = Kenning()
-    print("ours      ", ours.rid)
-    print("reference ", full.rid)
+    full = Reference("full", "full")
     ours.run("federation", "connect", full.url, "--rid", full.rid)
-    wait("both subscribe to each other", lambda: sum(
-        it["status"] == "APPROVED" for it in ours.get("/koi-net/edges")["edges"]) == 2)
-    # The reference proposes one edge twice, for its own types and for those it is interested in, and the later one
-    # replaces the earlier one before that is sent, or not. After a restart it asks for what it is interested in.
-    for _ in range(5):
-        if subscribes(ours, full):
-            break
-        full.stop()
-        full.start()
-    wait("the reference subscribes to practices", lambda: subscribes(ours, full))
-    print("handshake and edges both ways")
+    agree(ours, full)
+    say("full: handshake, and edges both ways")
+    partial = Reference("partial", "partial", f"{ours.rid} {ours.url}")
+    wait("the partial node introduces itself", lambda: ours.peer(partial))
+    ours.run("federation", "approve", "partial")
+    agree(ours, partial)
+    say("partial: handshake, and edges both ways")
+    coordinator = Reference("coordinator", "coordinator")
+    ours.run("federation", "connect", coordinator.url, "--rid", coordinator.rid)
+    # It proposes one edge twice and withdraws it in between, in either order.
+    agree(ours, coordinator)
+    say("coordinator: handshake, and edges both ways")
+    coordinator.stop()
+    ours.run("federation", "disconnect", "coordinator")
 
-    full.put(PRACTICE + ":herring", {"name": "Herring", "n": 1, "note": None, "f": 1.5})
-    wait("NEW from the reference", lambda: "Herring" in ours.names())
-    full.put(PRACTICE + ":herring", {"name": "Herring Count", "n": 2})
-    wait("UPDATE from the reference", lambda: "Herring Count" in ours.names() and "Herring" not in ours.names())
-    full.forget(PRACTICE + ":herring")
-    wait("FORGET from the reference", lambda: "Herring Count" not in ours.names())
-    print("NEW, UPDATE and FORGET from the reference")
-
-    ours.note("Camas Garden")
-    wait("NEW from ours", lambda: "Camas Garden" in full.names())
-    ours.note("Camas Garden", "---\n\"@type\": bkc:Practice\ndescription: Bulbs in spring\n---\n")
-    described = lambda: [it for it in full.say("list") if it.startswith(PRACTICE + ":camas")]
-    wait("UPDATE from ours", lambda: any(
-        "spring" in full.say(f"show {it}")["contents"].get("description", "") for it in described()))
-    ours.forget("Camas Garden")
-    wait("FORGET from ours", lambda: "Camas Garden" not in full.names())
-    print("NEW, UPDATE and FORGET from ours")
-
-    partial = Partial("pollster")
-    assert partial.introduce(ours) == (200, None)
-    ours.run("federation", "approve", "pollster")
-    partial.subscribe(ours, [PRACTICE])
-    ours.note("Eelgrass Survey")
-    seen = []
-    wait("a partial node polls", lambda: seen.extend(partial.poll(ours)) or
-         any(it["rid"].startswith(PRACTICE) for it in seen))
-    assert seen[0]["rid"] == ours.rid, seen[0]
-    assert partial.poll(ours) == []
-    print("a partial node was told who answers, and got its events once")
+    exchange(ours, full)
+    exchange(ours, partial)
 
     ours.stop()
-    full.put(PRACTICE + ":salmon", {"name": "Salmon Watch"})
+    full.put("salmon", {"name": "Salmon Watch"})
+    partial.put("otter", {"name": "Otter Watch"})
     ours.start()
-    wait("ours catches up", lambda: "Salmon Watch" in ours.names())
+    wait("ours catches up with the full node", lambda: "Salmon Watch" in ours.names())
+    # A node of the reference forgets whom it could not reach four times, and what it said meanwhile is lost.
+    agree(ours, partial)
+    partial.put("otter", {"name": "Otter Watch", "again": True})
+    wait("ours hears of it from the partial node", lambda: "Otter Watch" in ours.names())
     full.stop()
+    partial.stop()
     ours.note("Kelp Restoration")
-    time.sleep(3)
+    wait("it waits for both", lambda: ours.peer(full)["queued"] > 0 and ours.peer(partial)["queued"] > 0)
     full.start()
-    wait("the reference gets what it missed", lambda: "Kelp Restoration" in full.names(), 120)
-    print("both caught up after they were down")
+    partial.start()
+    wait("the full node gets what it missed", lambda: "Kelp Restoration" in full.names(), 120)
+    wait("the partial node too", lambda: "Kelp Restoration" in partial.names(), 120)
+    say("each caught up after it was down")
 
     expected = sorted(f"Practice number {n}" for n in range(200))
     for name in expected:
         ours.note(name)
-    kills = 0
-    while kills < 5:
+    numbered = lambda node: [it for it in node.names() if it.startswith("Practice number")]
+    for _ in range(2):
         # In the middle of it, however fast this machine is.
-        wait("something was delivered", lambda: len(full.names()) > 10 + 30 * kills or kills, 90)
+        seen = len(numbered(full))
+        wait("something more was delivered", lambda: len(numbered(full)) > seen or seen == 200, 90)
         ours.stop(signal.SIGKILL)
-        kills += 1
         ours.start()
-    def has_all():
-        names = [it for it in full.names() if it.startswith("Practice number")]
-        return names == expected
-    wait("all 200 are there, each once", has_all, 180)
-    wait("nothing waits any more", lambda: ours.peer(full.rid)["queued"] == 0, 60)
-    print(f"200 deliveries with {kills} kills: nothing lost, nothing twice")
-
-    assert post(ours.url + "/events/poll", {"type": "poll_events", "limit": 0})[0] in (200, 422)
-    stranger = Partial("stranger")
-    status, answer = stranger.post(ours.url + "/events/poll", {"type": "poll_events", "limit": 0}, ours.rid)
-    assert (status, answer) == (400, {"type": "error_response", "error": "unknown_node"}), answer
-    stranger.introduce(ours)
-    status, answer = stranger.post(ours.url + "/rids/fetch", {"type": "fetch_rids", "rid_types": []}, ours.rid)
-    assert answer["payload"]["rids"] == [ours.rid], answer
-    print("a stranger learns who we are, and nothing else")
-    verified = ours.run("audit", "verify")
-    print("ALL OK")
+    wait("all 200 are at the full node, each once", lambda: numbered(full) == expected, 180)
+    wait("and at the partial node", lambda: numbered(partial) == expected, 180)
+    wait("nothing waits any more", lambda: ours.peer(full)["queued"] == 0 and ours.peer(partial)["queued"] == 0)
+    say("200 deliveries to each with 2 kills: nothing lost, nothing twice")
+    for node in (full, partial):
+        peer = ours.peer(node)
+        assert peer["state"] == "active" and not peer["cut_off"] and peer["dead_letters"] == 0, peer
+    ours.run("audit", "verify")
+    say("ALL OK")
 
 
 try:

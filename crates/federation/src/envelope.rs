@@ -52,6 +52,31 @@ impl Refused {
             ("error", Json::text(self.as_str())),
         ])
     }
+
+    /// The same for an Octo node, which reads a code and a text: without the words `No public key for` it does not
+    /// introduce itself to whoever does not know it.
+    pub fn to_octo_json(self, source: &str) -> Json {
+        let (code, message) = match self {
+            Self::UnknownNode => ("UNKNOWN_SOURCE_NODE", format!("No public key for {source}")),
+            Self::InvalidKey => (
+                "SOURCE_NODE_KEY_BINDING_FAILED",
+                format!("Source node RID does not match stored public key: {source}"),
+            ),
+            Self::InvalidSignature => {
+                ("INVALID_SIGNATURE", "Invalid envelope signature".to_owned())
+            }
+            Self::InvalidTarget => (
+                "TARGET_NODE_MISMATCH",
+                "Envelope target_node mismatch".to_owned(),
+            ),
+        };
+        Json::object([
+            ("type", Json::text("error_response")),
+            ("error", Json::text(self.as_str())),
+            ("error_code", Json::text(code)),
+            ("message", Json::Text(message)),
+        ])
+    }
 }
 
 /// A message that says from whom it is and for whom. Whether that is true, [`Envelope::check`] says.

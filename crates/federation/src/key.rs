@@ -61,6 +61,11 @@ impl PublicKey {
         hex::sha256(self.text.as_bytes())
     }
 
+    /// The hash that some Octo nodes have in their names instead: that of the DER form itself.
+    pub fn hash_of_der(&self) -> String {
+        hex::sha256(&STANDARD.decode(&self.text).unwrap_or_default())
+    }
+
     /// Whether the key signed a message.
     pub fn is_signed(&self, message: &[u8], signature: &str) -> bool {
         let check = || {

@@ -70,6 +70,11 @@ impl Manifest {
         time::read(&self.timestamp).unwrap_or_default()
     }
 
+    /// Whether it has only a part of the hash, as Octo's first nodes have.
+    pub fn has_short_hash(&self) -> bool {
+        self.sha256_hash.len() < 64
+    }
+
     /// Whether these are the contents. Octo nodes have short hashes.
     pub fn is_of(&self, contents: &Json) -> bool {
         hash_of(contents).is_ok_and(|it| it.starts_with(&self.sha256_hash))

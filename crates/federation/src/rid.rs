@@ -148,10 +148,23 @@ impl NodeRid {
         self.0.reference().split('+').next().unwrap_or_default()
     }
 
-    /// Whether this is the name of whoever has the key. Old nodes have only a part of the hash.
+    /// Whether this is the name of whoever has the key. Octo nodes have only a part of the hash in theirs, or the
+    /// hash of the key itself and not of its base64.
     pub fn is_of(&self, key: &PublicKey) -> bool {
-        let hash = self.0.reference().rsplit('+').next().unwrap_or_default();
-        matches!(hash.len(), SHORT_HASH | 64) && key.hash().starts_with(hash)
+        let hash = self.hash();
+        key.hash() == hash
+            || key.hash_of_der() == hash
+            || (self.has_short_hash() && key.hash().starts_with(hash))
+    }
+
+    /// Whether it has only a part of the hash, as Octo's first nodes have: 64 bits bind a name to a key less well
+    /// than 256 do, so new nodes of this kind are taken in Octo's handshake only.
+    pub fn has_short_hash(&self) -> bool {
+        self.hash().len() == SHORT_HASH
+    }
+
+    fn hash(&self) -> &str {
+        self.0.reference().rsplit('+').next().unwrap_or_default()
     }
 }
 

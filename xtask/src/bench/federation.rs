@@ -1,6 +1,9 @@
-//! An empty node of KOI-net fetches everything that another provides, and takes it into its graph.
+//! An empty node of KOI-net fetches everything that another provides, and takes it into its graph; beside it, two
+//! nodes of the reference implementation do the same.
 //!
-//! Both nodes are on SQLite in one process: what is measured are messages, signatures and rows, and no network.
+//! Our nodes are on SQLite in one process: what is measured are messages, signatures and rows, and no network. Those
+//! of the reference are two processes that speak HTTP, and fetch fewer bundles: what one costs them does not depend
+//! on how many there are.
 
 use crate::options::Options;
 use anyhow::{Result, ensure};
@@ -12,6 +15,8 @@ use kenning_engine::koi::{
 use kenning_testing::Fixture;
 use serde_json::{Value, json};
 use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -76,8 +81,9 @@ fn node(memory: &Memory, name: &str, secret: u8) -> Result<(Fixture, String, Str
 }
 
 pub(super) fn run(options: &Options) -> Result<()> {
-    options.only(&["bundles"])?;
+    options.only(&["bundles", "reference"])?;
     let n_bundles: usize = options.value("bundles", 100_000)?;
+    let n_reference: usize = options.value("reference", 500)?;
     let memory = Memory::default();
     let (full, full_url, full_rid) = node(&memory, "full", 1)?;
     let (empty, empty_url, empty_rid) = node(&memory, "empty", 2)?;
@@ -127,6 +133,39 @@ pub(super) fn run(options: &Options) -> Result<()> {
     ensure!(
         n_known == n_bundles,
         "{n_known} of {n_bundles} bundles arrived"
+    );
+    println!(
+        "federation: {:.0} bundles/s from the first question to the graph",
+        n_bundles as f64 / (fetched + taken)
+    );
+    reference(n_bundles, n_reference)
+}
+
+/// The same by the reference implementation, if `.ci/koi-net` installed it.
+fn reference(n_ours: usize, n_bundles: usize) -> Result<()> {
+    let python = Path::new("target/koi-net/venv/bin/python");
+    if n_bundles == 0 || !python.exists() {
+        println!("federation: the reference was not measured; `.ci/koi-net` installs it");
+        return Ok(());
+    }
+    let place = tempfile::tempdir()?;
+    let ran = Command::new(python)
+        .arg("testing/koi-net/bench.py")
+        .args([place.path().as_os_str(), n_bundles.to_string().as_ref()])
+        .output()?;
+    ensure!(
+        ran.status.success(),
+        "the reference failed: {}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    let measured: Value = serde_json::from_slice(&ran.stdout)?;
+    let (seconds, n_bytes) = (measured["seconds"].as_f64(), measured["bytes"].as_f64());
+    let (seconds, n_bytes) = (seconds.unwrap_or_default(), n_bytes.unwrap_or_default());
+    println!(
+        "federation: koi-net 2.1.2 fetched {n_bundles} in {seconds:.1} s, {:.1} bundles/s, {:.0} bytes a bundle with HTTP's headers; {n_ours} would take it {:.0} s",
+        n_bundles as f64 / seconds,
+        n_bytes / n_bundles as f64,
+        seconds / n_bundles as f64 * n_ours as f64
     );
     Ok(())
 }

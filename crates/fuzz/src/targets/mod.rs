@@ -12,6 +12,7 @@ mod http_headers_vs_body;
 mod item_id_and_path;
 mod item_text;
 mod jsonrpc_line;
+mod koi_net_message;
 mod mail_message;
 mod manifest_toml;
 mod markdown_links;
@@ -62,6 +63,7 @@ pub const ALL: &[&Target] = &[
     &page_pdf::TARGET,
     &code_read::TARGET,
     &sync_message::TARGET,
+    &koi_net_message::TARGET,
     &mail_message::TARGET,
     &workflow_plan::TARGET,
     &model_answer::TARGET,

@@ -32,6 +32,7 @@ mod koi_far;
 mod koi_golden;
 mod koi_graph;
 mod koi_guide;
+mod koi_net;
 mod koi_web;
 mod log;
 mod names;

@@ -1,9 +1,10 @@
 //! Who sent a message, and whether that is true.
 
+use super::ask::Trouble;
 use super::carrier::Carrier;
 use super::node::Me;
-use super::peers::{Own, checked_profile, know_node};
-use super::records::{PEERS, PeerRow};
+use super::peers::{Introduction, Own, checked_profile, know_node};
+use super::records::{Dialect, PEERS, PeerRow, remember_message, seen};
 use crate::Koi;
 use kenning_core::{Error, Result};
 use kenning_federation::{Envelope, Event, EventType, Payload, PublicKey, Refused};
@@ -13,6 +14,8 @@ use kenning_federation::{Envelope, Event, EventType, Payload, PublicKey, Refused
 pub(super) enum Denial {
     /// In the words of the network.
     Refused(Refused),
+    /// The same in those of an Octo node, which is named.
+    RefusedOcto(Refused, String),
     /// It is malformed.
     Malformed(Error),
     /// Anything else.
@@ -39,16 +42,62 @@ impl Koi {
         self.kernel.log().read(&space, |tx| PEERS.get(tx, rid))
     }
 
-    /// Checks an envelope in the order of the reference. Gives its payload.
+    /// Checks an envelope. Gives its payload; why it is refused is said in the words of whoever sent it.
     pub(super) fn admit_envelope(
         &self,
         me: &Me,
         carrier: &dyn Carrier,
         envelope: &Envelope,
     ) -> Result<Payload, Denial> {
-        let payload = Payload::from_json(&envelope.payload).map_err(Denial::Malformed)?;
         let known = self.peer_by_rid(envelope.source.as_str())?;
+        let is_octo = match &known {
+            Some(known) => known.dialect == Dialect::Octo,
+            None => envelope.source.has_short_hash(),
+        };
+        self.check_envelope(me, carrier, envelope, known)
+            .map_err(|denial| match denial {
+                Denial::Refused(refused) if is_octo => {
+                    Denial::RefusedOcto(refused, envelope.source.to_string())
+                }
+                denial => denial,
+            })
+    }
+
+    /// Refuses a question that was answered before: whoever overheard it must not get the answer too.
+    pub(super) fn admit_once(&self, envelope: &Envelope, peer: &PeerRow) -> Result<(), Denial> {
+        // A server that only reads cannot note what it answered.
+        if self.kernel.writable().is_err() {
+            return Ok(());
+        }
+        let (fingerprint, peer) = (envelope.fingerprint(), peer.clone());
+        let now = self.federation_now();
+        let is_first = self
+            .kernel
+            .log()
+            .write(&self.federated_space(), move |tx| {
+                let is_first = !seen(&peer.rid).has(&**tx, &fingerprint)?;
+                if is_first {
+                    remember_message(tx, &peer, &fingerprint, now)?;
+                }
+                Ok(is_first)
+            })?;
+        match is_first {
+            true => Ok(()),
+            false => Err(Denial::Refused(Refused::InvalidSignature)),
+        }
+    }
+
+    /// In the order of the reference.
+    fn check_envelope(
+        &self,
+        me: &Me,
+        carrier: &dyn Carrier,
+        envelope: &Envelope,
+        known: Option<PeerRow>,
+    ) -> Result<Payload, Denial> {
+        let payload = Payload::from_json(&envelope.payload).map_err(Denial::Malformed)?;
         let pinned = known.as_ref().and_then(PeerRow::key);
+        let is_cut_off = known.as_ref().is_some_and(|it| it.cut_off.is_some());
         let key = match (pinned, introduced(&payload, envelope)) {
             (Some(key), _) => key,
             (None, Some(Ok(key))) => key,
@@ -56,6 +105,12 @@ impl Koi {
             (None, None) => self.pull_key(me, carrier, known)?,
         };
         envelope.check(&key, &me.rid).map_err(Denial::Refused)?;
+        if is_cut_off {
+            let why = "this node exchanges nothing with yours any more";
+            return Err(Denial::Failed(
+                Error::denied(why).hint("its operator can say why"),
+            ));
+        }
         Ok(payload)
     }
 
@@ -70,18 +125,36 @@ impl Koi {
         let unknown = || Denial::Refused(Refused::UnknownNode);
         let peer = known.filter(|it| it.is_active() && it.base_url.is_some());
         let peer = peer.ok_or_else(unknown)?;
-        let bundle = self
-            .ask_for_profile(me, carrier, &peer)
+        self.learn_profile(me, carrier, &peer)
             .map_err(|_| unknown())?;
-        let (_, key) =
-            checked_profile(&bundle).map_err(|_| Denial::Refused(Refused::InvalidKey))?;
+        let known = self.peer_by_rid(&peer.rid)?;
+        known.and_then(|it| it.key()).ok_or_else(unknown)
+    }
+
+    /// Asks a node who it is, and keeps what it says.
+    pub(super) fn learn_profile(
+        &self,
+        me: &Me,
+        carrier: &dyn Carrier,
+        peer: &PeerRow,
+    ) -> Result<(), Trouble> {
+        let is_octo = peer.dialect == Dialect::Octo;
+        let bundle = match is_octo {
+            true => self.shake_hands(me, carrier, peer)?,
+            false => self.ask_for_profile(me, carrier, peer)?,
+        };
         let own = self.own(me);
         self.kernel
             .log()
             .write(&self.federated_space(), move |tx| {
-                know_node(tx, &own, &bundle, bundle.manifest.rid.as_str())
+                let introduction = Introduction {
+                    bundle: &bundle,
+                    from: bundle.manifest.rid.as_str(),
+                    is_octo,
+                };
+                know_node(tx, &own, &introduction)
             })?;
-        Ok(key)
+        Ok(())
     }
 }
 
@@ -94,5 +167,10 @@ fn introduced(payload: &Payload, envelope: &Envelope) -> Option<Result<PublicKey
         it.rid.as_str() == envelope.source.as_str() && it.event_type != EventType::Forget
     };
     let bundle = events.iter().filter(is_own).find_map(Event::bundle)?;
+    if envelope.source.has_short_hash() {
+        return Some(Err(Error::denied(
+            "such names are taken in a handshake only",
+        )));
+    }
     Some(checked_profile(&bundle).map(|it| it.1))
 }

@@ -3,11 +3,12 @@
 use super::admit::Denial;
 use super::carrier::Carrier;
 use super::node::Me;
-use super::peers::{checked_profile, know_node};
+use super::operate::backlog;
+use super::peers::{Introduction, checked_profile, know_node, subscribe_octo};
 use super::queue::{event_of, may_send};
 use super::records::{
-    Dialect, EDGES, PEERS, PUBLISHED, PeerRow, STATUS, StoredBundle, note_status, queue, rid_type,
-    shared_with,
+    Dialect, EDGES, PEERS, PUBLISHED, PeerRow, QueueRow, STATUS, StoredBundle, note_status, queue,
+    rid_type, shared_with,
 };
 use super::take::Arrived;
 use crate::Koi;
@@ -25,6 +26,11 @@ pub const FEDERATION_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ANSWER_BYTES: usize = 2 * 1024 * 1024;
 /// At most so many events are handed out at once.
 const POLLED_MAX: usize = 1_000;
+/// Whoever only asks is told again after so long who answers: nodes of the reference forget whom they could not
+/// reach four times, say nothing of it, and ask again.
+const TOLD_MS: u64 = 4_000;
+/// What another run of the program handed out is handed out again, so often.
+const HANDED_AGAIN_MAX: u32 = 3;
 /// Who introduced a node whose handshake nobody signed.
 const UNSIGNED: &str = "unsigned handshake";
 
@@ -56,6 +62,15 @@ impl FederationAnswer {
 
     fn refused(refused: Refused) -> Self {
         Self::of(400, &refused.to_json())
+    }
+
+    /// As Octo nodes refuse.
+    fn refused_octo(refused: Refused, source: &str) -> Self {
+        let status = match refused {
+            Refused::InvalidSignature => 401,
+            _ => 400,
+        };
+        Self::of(status, &refused.to_octo_json(source))
     }
 
     /// As the reference refuses what it cannot read.
@@ -103,6 +118,9 @@ impl Koi {
         match self.answer_message(carrier, path, body, is_local) {
             Ok(answer) => answer,
             Err(Denial::Refused(refused)) => FederationAnswer::refused(refused),
+            Err(Denial::RefusedOcto(refused, source)) => {
+                FederationAnswer::refused_octo(refused, &source)
+            }
             Err(Denial::Malformed(error)) => FederationAnswer::malformed(&error),
             Err(Denial::Failed(error)) => FederationAnswer::failed(&error),
         }
@@ -162,6 +180,9 @@ impl Koi {
             }
             (path, Payload::Query(query)) if is_path_of(path, &query) => {
                 let peer = self.peer_by_rid(&source)?;
+                if let Some(peer) = &peer {
+                    self.admit_once(&envelope, peer)?;
+                }
                 let payload = self.answer_query(&me, peer.as_ref(), query)?;
                 let body = me.seal(self, &payload, &source);
                 Ok(FederationAnswer { status: 200, body })
@@ -227,21 +248,15 @@ impl Koi {
         let known = self.kernel.log().write(&self.federated_space(), move |tx| {
             let rid = bundle.manifest.rid.to_string();
             let is_known = PEERS.get(&**tx, &rid)?.is_some();
-            know_node(tx, &own, &bundle, if is_signed { &rid } else { UNSIGNED })?;
+            let introduction = Introduction {
+                bundle: &bundle,
+                from: if is_signed { &rid } else { UNSIGNED },
+                is_octo: true,
+            };
+            know_node(tx, &own, &introduction)?;
             if is_known && !is_signed {
                 // Anybody can have sent it.
                 return Ok(());
-            }
-            if let Some(mut row) = PEERS.get(&**tx, &rid)?
-                && row.dialect != Dialect::Octo
-                && row.kenning_did.is_none()
-            {
-                row.dialect = Dialect::Octo;
-                PEERS.set(tx, &rid, &row)?;
-                tx.record(
-                    "FederationNodeKnown",
-                    serde_json::json!({ "node": rid, "dialect": "octo" }),
-                )?;
             }
             note_status(tx, &rid, |it| it.last_seen_ms = Some(own.now_ms))
         });
@@ -316,7 +331,7 @@ impl Koi {
         }
     }
 
-    /// Hands out what waits for a peer. The reference keeps nothing about it, so it is gone with the answer;
+    /// Hands out what waits for a peer. Whoever polls again got the last answer, unless the program ended meanwhile;
     /// an Octo node confirms what it got.
     fn poll(&self, me: &Me, peer: Option<&PeerRow>, limit: u64) -> Result<Payload> {
         let node = me.row.clone();
@@ -329,17 +344,28 @@ impl Koi {
         };
         let profile = me.bundle()?;
         let profile_ms = me.row.profile_ms;
-        let now = self.federation_now();
+        let (own, now) = (self.own(me), self.federation_now());
+        let run = self.federation.run(self.kernel.log().random());
         self.kernel.writable()?;
         self.kernel.log().write(&self.federated_space(), move |tx| {
+            if peer.dialect == Dialect::Octo && subscribe_octo(tx, &own, &peer)? {
+                backlog(tx, &own, &peer, shared_with(&own.row, &peer))?;
+            }
             let (mut events, is_octo) = (Vec::new(), peer.dialect == Dialect::Octo);
             let status = STATUS.get_readable(&**tx, &peer.rid)?.unwrap_or_default();
             // Whoever only asks learns here who answers.
-            if status.greeted_profile_ms != profile_ms && !is_octo {
+            let is_told = status.greeted_profile_ms == profile_ms
+                && now.saturating_sub(status.greeted_ms) < TOLD_MS;
+            if !is_told && !is_octo {
                 events.push(Event::of(EventType::New, profile));
             }
             let (queue, mut n_bytes) = (queue(&peer.rid), 0);
             for (number, mut row) in queue.list(&**tx)? {
+                let is_left = is_octo || settle_handed(&mut row, &run);
+                if !is_left {
+                    queue.unset(tx, &number)?;
+                    continue;
+                }
                 let mut n_handed = 0;
                 for (i, queued) in row.events.iter().enumerate() {
                     if events.len() >= limit || n_bytes > ANSWER_BYTES {
@@ -356,19 +382,17 @@ impl Koi {
                         events.push(event);
                     }
                 }
-                if is_octo || n_handed == 0 {
-                    continue;
-                }
-                row.events.drain(..n_handed);
-                match row.events.is_empty() {
-                    true => queue.unset(tx, &number)?,
-                    false => queue.set(tx, &number, &row)?,
+                if !is_octo {
+                    row.handed = Some((n_handed, run.clone()));
+                    queue.set(tx, &number, &row)?;
                 }
             }
             let n_sent = events.len() as u64;
             note_status(tx, &peer.rid, |it| {
                 it.last_seen_ms = Some(now);
-                it.greeted_profile_ms = profile_ms;
+                if !is_told {
+                    (it.greeted_ms, it.greeted_profile_ms) = (now, profile_ms);
+                }
                 it.n_sent += n_sent;
             })?;
             Ok(Payload::Events(events))
@@ -404,6 +428,20 @@ impl Koi {
             Ok(Payload::Confirmed(n_confirmed))
         })
     }
+}
+
+/// Removes the events that a peer got when it last polled; false if none are left.
+fn settle_handed(row: &mut QueueRow, run: &str) -> bool {
+    let Some((n_handed, by)) = row.handed.take() else {
+        return true;
+    };
+    // Several servers may answer in turn: then it is given again a few times, and no more.
+    row.n_tries += u32::from(by != run);
+    if by == run || row.n_tries > HANDED_AGAIN_MAX {
+        row.events.drain(..n_handed.min(row.events.len()));
+        row.n_tries = 0;
+    }
+    !row.events.is_empty()
 }
 
 fn is_path_of(path: &str, query: &Query) -> bool {
@@ -444,6 +482,7 @@ impl View<'_> {
         if is_asked(EDGE_TYPE) {
             let edges = EDGES.list_readable(self.tx)?.into_iter();
             let own = edges.filter(|it| it.1.source == peer.rid || it.1.target == peer.rid);
+            let own = own.filter(|it| !it.1.is_withdrawn);
             rids.extend(own.map(|it| it.0));
         }
         let shared = shared_with(&self.me.row, peer);
@@ -464,7 +503,7 @@ impl View<'_> {
         let Some(peer) = self.peer else {
             return Ok(None);
         };
-        if let Some(edge) = EDGES.get(self.tx, rid)? {
+        if let Some(edge) = EDGES.get(self.tx, rid)?.filter(|it| !it.is_withdrawn) {
             let is_own = edge.source == peer.rid || edge.target == peer.rid;
             return Ok(is_own.then_some(edge.bundle));
         }

@@ -5,7 +5,7 @@ use super::ask::Trouble;
 use super::carrier::Carrier;
 use super::node::Me;
 use super::peers::is_accepted;
-use super::records::{EDGES, PUBLISHED, PeerRow, note_status, received};
+use super::records::{Dialect, EDGES, PUBLISHED, PeerRow, note_status, received};
 use super::take::Arrived;
 use crate::Koi;
 use kenning_core::Error;
@@ -67,7 +67,7 @@ impl Koi {
                 .map(Event::forget)
                 .collect();
             n_news += gone.len();
-            self.take_fetched(me, peer, &signature, gone)?;
+            self.take_fetched(me, carrier, peer, &signature, gone)?;
             let theirs: Vec<String> = theirs.into_iter().collect();
             for page in theirs.chunks(MANIFESTS) {
                 let stale = self.stale_of(me, carrier, peer, page, &known)?;
@@ -101,14 +101,20 @@ impl Koi {
         };
         let space = self.federated_space();
         let stale = self.kernel.log().read(&space, |tx| {
-            let mut stale = Vec::new();
+            let (mut stale, mut told) = (Vec::new(), BTreeSet::new());
             for manifest in manifests {
                 let rid = manifest.rid.to_string();
                 let own = PUBLISHED.get_readable(tx, &rid)?;
                 let is_echo = own.is_some_and(|it| it.is_echo(&manifest.sha256_hash));
+                told.insert(rid.clone());
                 if known.get(&rid) != Some(&manifest.sha256_hash) && !is_echo {
                     stale.push(rid);
                 }
+            }
+            // An Octo node has manifests only of what it once sent with one.
+            if peer.dialect == Dialect::Octo {
+                let is_untold = |it: &&String| !told.contains(*it) && !known.contains_key(*it);
+                stale.extend(page.iter().filter(is_untold).cloned());
             }
             Ok(stale)
         });
@@ -143,7 +149,7 @@ impl Koi {
             let events = bundles
                 .into_iter()
                 .map(|it| Event::of(EventType::Update, it));
-            self.take_fetched(me, peer, &signature, events.collect())?;
+            self.take_fetched(me, carrier, peer, &signature, events.collect())?;
         }
         Ok(n_fetched)
     }
@@ -151,6 +157,7 @@ impl Koi {
     fn take_fetched(
         &self,
         me: &Me,
+        carrier: &dyn Carrier,
         peer: &PeerRow,
         signature: &str,
         events: Vec<Event>,
@@ -162,7 +169,7 @@ impl Koi {
                 fingerprint: None,
                 events: events.to_vec(),
             };
-            self.take_events(self.own(me), arrived)?;
+            self.take_answer(me, carrier, arrived)?;
         }
         Ok(())
     }
@@ -175,7 +182,7 @@ impl Koi {
             .kernel
             .log()
             .read(&space, |tx| EDGES.get_readable(tx, &rid))?;
-        if edge.is_none_or(|it| !it.is_approved) {
+        if peer.dialect == Dialect::Octo || edge.is_none_or(|it| !it.is_approved) {
             return Ok(());
         }
         let query = Query::FetchBundles {

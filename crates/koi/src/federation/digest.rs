@@ -2,7 +2,11 @@
 
 use super::carrier::Carrier;
 use super::node::Me;
-use super::records::{ABOUT, INBOX, InboxRow, PEERS, ReceivedRow, note_status, received, short};
+use super::records::{
+    ABOUT, Dialect, INBOX, InboxRow, PEERS, ReceivedRow, note_status, received, short,
+    take_from_inbox,
+};
+use super::take::cut_off;
 use crate::Koi;
 use crate::entities::{
     CrossReference, KOI_NET, Said, Settled, StatedEntity, StatedRelation, forget_federated,
@@ -81,10 +85,11 @@ impl Koi {
                             .write(&space, move |tx| INBOX.set(tx, &number, &row))?;
                     }
                     Err(error) => {
-                        let (number, peer) = (number.clone(), row.peer.clone());
+                        let (number, row) = (number.clone(), row.clone());
                         let n_events = row.events.len() as u64;
                         self.kernel.log().write(&space, move |tx| {
-                            INBOX.unset(tx, &number)?;
+                            take_from_inbox(tx, &number, &row)?;
+                            let peer = row.peer;
                             note_status(tx, &peer, |it| {
                                 it.n_refused += n_events;
                                 it.last_error = Some(error.message.clone());
@@ -108,6 +113,9 @@ impl Koi {
             let ontology = self.ontology(&space, tx)?;
             let mut digested = Digested::default();
             let known = received(&row.peer);
+            let is_octo = PEERS
+                .get_readable(tx, &row.peer)?
+                .is_some_and(|it| it.dialect == Dialect::Octo);
             // What one message says twice counts in its order.
             let mut seen: Vec<(String, ReceivedRow)> = Vec::new();
             for event in &events {
@@ -121,7 +129,7 @@ impl Koi {
                     Some((_, before)) => Some(before.clone()),
                     None => known.get_readable(tx, rid)?,
                 };
-                let fresh = match fresh(event, row, before.as_ref()) {
+                let fresh = match fresh(event, row, before.as_ref(), is_octo) {
                     Fresh::Yes(manifest, contents) => (manifest, contents),
                     Fresh::Duplicate => {
                         digested.n_duplicates += 1;
@@ -167,10 +175,10 @@ impl Koi {
             }
             Ok(digested)
         })?;
-        let (number, peer) = (number.to_owned(), row.peer.clone());
+        let (number, row) = (number.to_owned(), row.clone());
         self.kernel.log().write_long(&space, move |tx| {
-            INBOX.unset(tx, &number)?;
-            carry_out(tx, &peer, digested)
+            take_from_inbox(tx, &number, &row)?;
+            carry_out(tx, &row.peer, digested)
         })
     }
 
@@ -218,12 +226,20 @@ enum Fresh<'a> {
 }
 
 /// Whether an event tells something that is not known yet.
-fn fresh<'a>(event: &'a Event, row: &InboxRow, before: Option<&ReceivedRow>) -> Fresh<'a> {
+fn fresh<'a>(
+    event: &'a Event,
+    row: &InboxRow,
+    before: Option<&ReceivedRow>,
+    is_octo: bool,
+) -> Fresh<'a> {
     let rid = &event.rid;
     let Some(contents) = &event.contents else {
         return Fresh::Refused(format!("`{rid}` has no contents"));
     };
     let manifest = match &event.manifest {
+        Some(manifest) if manifest.has_short_hash() && !is_octo => {
+            return Fresh::Refused(format!("the hash of `{rid}` is only a part of one"));
+        }
         Some(manifest) if !manifest.is_of(contents) => {
             return Fresh::Refused(format!("the hash of `{rid}` is not that of its contents"));
         }
@@ -250,6 +266,12 @@ fn fresh<'a>(event: &'a Event, row: &InboxRow, before: Option<&ReceivedRow>) -> 
     match manifest.micros().cmp(&known) {
         std::cmp::Ordering::Greater => Fresh::Yes(manifest, contents),
         std::cmp::Ordering::Less => Fresh::Duplicate,
+        // Octo's events have no time, or one in seconds: two in one moment are no lie.
+        std::cmp::Ordering::Equal
+            if is_octo && (event.manifest.is_none() || known % 1_000_000 == 0) =>
+        {
+            Fresh::Yes(manifest, contents)
+        }
         std::cmp::Ordering::Equal => Fresh::Forked(format!(
             "it signed two contents of `{rid}` for one time ({} and {})",
             before.sha256_hash, manifest.sha256_hash
@@ -296,12 +318,8 @@ fn carry_out(tx: &mut Tx<'_>, peer: &str, digested: Digested) -> Result<()> {
         }
     }
     let forked = digested.forked;
-    if let Some(why) = &forked
-        && let Some(mut row) = PEERS.get(&**tx, peer)?
-    {
-        row.cut_off = Some(why.clone());
-        PEERS.set(tx, peer, &row)?;
-        tx.record("FederationNodeCutOff", json!({ "node": peer, "why": why }))?;
+    if let Some(why) = &forked {
+        cut_off(tx, peer, why)?;
     }
     note_status(tx, peer, |it| {
         it.n_duplicates += digested.n_duplicates;

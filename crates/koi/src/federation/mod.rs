@@ -34,12 +34,12 @@ pub use status::{
 };
 pub use worker::FederationWorker;
 
-use kenning_core::{Error, Result};
+use kenning_core::{Error, Random, Result};
 use kenning_federation::SecretKey;
 use kenning_kernel::worker::Signal;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// So many messages are answered at once.
 const ANSWERS_MAX: usize = 8;
@@ -53,7 +53,26 @@ pub(crate) struct Federation {
     greeted: Mutex<BTreeSet<String>>,
     worker: Mutex<Weak<Signal>>,
     n_turns: AtomicUsize,
+    floods: Mutex<BTreeMap<String, Flood>>,
+    run: OnceLock<String>,
 }
+
+/// Messages of a peer for which there was no room.
+#[derive(Clone, Copy, Default)]
+struct Flood {
+    n: u64,
+    /// Those that the status does not count yet.
+    n_new: u64,
+    last_ms: u64,
+    noted_ms: u64,
+    is_too_much: bool,
+}
+
+/// Whoever sends so many messages for which there is no room, without a pause of [`CALM_MS`], is cut off.
+const FLOOD_MAX: u64 = 1_000;
+const CALM_MS: u64 = 600_000;
+/// The status is brought up to date so often.
+const NOTED_MS: u64 = 1_000;
 
 impl Federation {
     fn key(&self) -> Option<Arc<SecretKey>> {
@@ -87,6 +106,43 @@ impl Federation {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(peer);
+    }
+
+    /// The name of this run of the program.
+    fn run(&self, random: &dyn Random) -> String {
+        let name = || {
+            let mut bytes = [0; 8];
+            random.fill(&mut bytes);
+            kenning_text::hex::encode(&bytes)
+        };
+        self.run.get_or_init(name).clone()
+    }
+
+    /// Counts a message for which there is no room; what is to be noted of it, if anything.
+    fn count_flood(&self, peer: &str, now_ms: u64) -> Option<Flood> {
+        let mut floods = self.floods.lock().unwrap_or_else(PoisonError::into_inner);
+        let flood = floods.entry(peer.to_owned()).or_default();
+        if now_ms.saturating_sub(flood.last_ms) > CALM_MS {
+            *flood = Flood::default();
+        }
+        flood.last_ms = now_ms;
+        flood.n += 1;
+        flood.n_new += 1;
+        let is_too_much = flood.n >= FLOOD_MAX;
+        if !is_too_much && now_ms.saturating_sub(flood.noted_ms) < NOTED_MS {
+            return None;
+        }
+        flood.noted_ms = now_ms;
+        let noted = Flood {
+            is_too_much,
+            ..*flood
+        };
+        match is_too_much {
+            // If the operator connects it again, counting begins anew.
+            true => drop(floods.remove(peer)),
+            false => flood.n_new = 0,
+        }
+        Some(noted)
     }
 
     fn count_turn(&self) -> usize {

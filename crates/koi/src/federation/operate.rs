@@ -6,8 +6,8 @@ use super::node::Me;
 use super::peers::{Own, settle_proposals};
 use super::queue::enqueue;
 use super::records::{
-    Dialect, EDGES, NodeRow, PEERS, PUBLISHED, PeerRow, Queued, STATUS, dead, forget_edges,
-    note_status, publish_anew, queue, received, rid_type, seen, shared_with, short,
+    Dialect, EDGES, PEERS, PUBLISHED, PeerRow, Queued, dead, drop_node, note_status, publish_anew,
+    received, rid_type, shared_with, short,
 };
 use crate::Koi;
 use kenning_audit::Tx;
@@ -129,6 +129,9 @@ impl Koi {
             }
             let mut row = PEERS.get(&**tx, &row_key)?.unwrap_or_default();
             row.rid.clone_from(&row_key);
+            if row.known_ms == 0 {
+                row.known_ms = own.now_ms;
+            }
             (row.base_url, row.is_granted) = (Some(url), true);
             (row.is_approved, row.cut_off, row.dialect) = (true, None, dialect);
             row.shares = shares.or(row.shares);
@@ -184,31 +187,43 @@ impl Koi {
         name: &str,
         change: PeerPolicyChange,
     ) -> Result<String> {
+        let grants_address = change.grants_address;
+        self.change_peer(caller, name, change, move |tx, own, mut row| {
+            (row.is_approved, row.cut_off) = (true, None);
+            row.is_granted |= grants_address && row.base_url.is_some();
+            PEERS.set(tx, &row.rid, &row)?;
+            let data = json!({
+                "node": row.rid, "baseUrl": row.base_url, "granted": row.is_granted,
+                "shares": row.shares, "accepts": row.accepts,
+            });
+            tx.record("FederationApproved", data)?;
+            settle_proposals(tx, own, &row)?;
+            backlog(tx, own, &row, shared_with(&own.row, &row))
+        })
+    }
+
+    /// Changes a peer as the operator says: `apply` gets it with the types that it may get and give from now on.
+    fn change_peer(
+        &self,
+        caller: &Caller,
+        name: &str,
+        change: PeerPolicyChange,
+        apply: impl FnOnce(&mut Tx<'_>, &Own, PeerRow) -> Result<()> + Send + 'static,
+    ) -> Result<String> {
         let me = self.operator(caller)?;
-        let peer = self.find_federated(name)?;
+        let rid = self.find_federated(name)?.rid;
         let shares = change
             .shares
             .map(|it| self.checked_types(&it))
             .transpose()?;
-        let (own, rid) = (self.own(&me), peer.rid.clone());
+        let (own, key) = (self.own(&me), rid.clone());
         self.kernel
             .log()
             .write(&self.federated_space(), move |tx| {
-                let mut row = PEERS
-                    .get(&**tx, &peer.rid)?
-                    .ok_or_else(|| no_such_peer(&peer.rid))?;
-                (row.is_approved, row.cut_off) = (true, None);
-                row.is_granted |= change.grants_address && row.base_url.is_some();
+                let mut row = PEERS.get(&**tx, &key)?.ok_or_else(|| no_such_peer(&key))?;
                 row.shares = shares.or(row.shares);
                 row.accepts = change.accepts.or(row.accepts);
-                PEERS.set(tx, &row.rid, &row)?;
-                let data = json!({
-                    "node": row.rid, "baseUrl": row.base_url, "granted": row.is_granted,
-                    "shares": row.shares, "accepts": row.accepts,
-                });
-                tx.record("FederationApproved", data)?;
-                settle_proposals(tx, &own, &row)?;
-                backlog(tx, &own, &row, shared_with(&own.row, &row))?;
+                apply(tx, &own, row)?;
                 publish_anew(tx)
             })?;
         self.federation.wake();
@@ -234,43 +249,20 @@ impl Koi {
         name: &str,
         change: PeerPolicyChange,
     ) -> Result<String> {
-        let me = self.operator(caller)?;
-        let peer = self.find_federated(name)?;
-        let shares = change
-            .shares
-            .map(|it| self.checked_types(&it))
-            .transpose()?;
-        let (own, rid) = (self.own(&me), peer.rid.clone());
-        self.kernel
-            .log()
-            .write(&self.federated_space(), move |tx| {
-                let mut row = PEERS
-                    .get(&**tx, &peer.rid)?
-                    .ok_or_else(|| no_such_peer(&peer.rid))?;
-                let before = shared_with(&own.row, &row).to_vec();
-                row.shares = shares.or(row.shares);
-                row.accepts = change.accepts.or(row.accepts);
-                PEERS.set(tx, &row.rid, &row)?;
-                let data = json!({ "node": row.rid, "shares": row.shares, "accepts": row.accepts });
-                tx.record("FederationPolicyChanged", data)?;
-                let now = shared_with(&own.row, &row);
-                let added: Vec<String> = now
-                    .iter()
-                    .filter(|it| !before.contains(it))
-                    .cloned()
-                    .collect();
-                let removed: Vec<String> = before
-                    .iter()
-                    .filter(|it| !now.contains(it))
-                    .cloned()
-                    .collect();
-                backlog(tx, &own, &row, &added)?;
-                take_back(tx, &own, &row, &removed)?;
-                note_status(tx, &row.rid, |it| it.caught_up_ms = 0)?;
-                publish_anew(tx)
-            })?;
-        self.federation.wake();
-        Ok(rid)
+        self.change_peer(caller, name, change, |tx, own, row| {
+            let before = PEERS.get(&**tx, &row.rid)?.unwrap_or_default();
+            PEERS.set(tx, &row.rid, &row)?;
+            let data = json!({ "node": row.rid, "shares": row.shares, "accepts": row.accepts });
+            tx.record("FederationPolicyChanged", data)?;
+            let (before, now) = (shared_with(&own.row, &before), shared_with(&own.row, &row));
+            let without = |all: &[String], less: &[String]| -> Vec<String> {
+                let left = all.iter().filter(|it| !less.contains(it));
+                left.cloned().collect()
+            };
+            backlog(tx, own, &row, &without(now, before))?;
+            take_back(tx, own, &row, &without(before, now))?;
+            note_status(tx, &row.rid, |it| it.caught_up_ms = 0)
+        })
     }
 
     /// Ends the exchange with a node and forgets it. What it stated stays until it is retracted.
@@ -298,18 +290,7 @@ impl Koi {
         self.kernel
             .log()
             .write_long(&self.federated_space(), move |tx| {
-                PEERS.unset(tx, &gone)?;
-                STATUS.unset(tx, &gone)?;
-                forget_edges(tx, |it| it.source == gone || it.target == gone)?;
-                for key in queue(&gone).keys(&**tx)? {
-                    queue(&gone).unset(tx, &key)?;
-                }
-                for key in dead(&gone).keys(&**tx)? {
-                    dead(&gone).unset(tx, &key)?;
-                }
-                for key in seen(&gone).keys(&**tx)? {
-                    seen(&gone).unset(tx, &key)?;
-                }
+                drop_node(tx, &gone)?;
                 tx.record("FederationDisconnected", json!({ "node": gone }))
                     .map(drop)
             })?;
@@ -353,13 +334,7 @@ impl Koi {
     /// Denied without the scope `admin`; not found.
     pub fn resend_dead_letters(&self, caller: &Caller, name: Option<&str>) -> Result<usize> {
         self.operator(caller)?;
-        let peers = match name {
-            Some(name) => vec![self.find_federated(name)?.rid],
-            None => {
-                let space = self.federated_space();
-                self.kernel.log().read(&space, |tx| PEERS.keys(tx))?
-            }
-        };
+        let peers = self.named_peers(name)?;
         let now = self.federation_now();
         let n_sent = self
             .kernel
@@ -418,7 +393,7 @@ fn is_subscribed(tx: &Tx<'_>, own: &Own, peer: &PeerRow, kind: &str) -> Result<b
 }
 
 /// Sends a subscriber what is provided already of types that it may get from now on.
-fn backlog(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, kinds: &[String]) -> Result<()> {
+pub(super) fn backlog(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, kinds: &[String]) -> Result<()> {
     queue_all(tx, own, peer, kinds, EventType::New)
 }
 
@@ -447,9 +422,4 @@ fn queue_all(
         }));
     }
     enqueue(tx, &peer.rid, &events, own.now_ms, false)
-}
-
-/// The types that would leave this machine for one peer.
-pub(super) fn shown_shares(node: &NodeRow, peer: &PeerRow) -> Vec<String> {
-    shared_with(node, peer).to_vec()
 }

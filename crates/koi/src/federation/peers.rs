@@ -2,14 +2,14 @@
 
 use super::queue::{control, enqueue, forget};
 use super::records::{
-    EDGES, EdgeRow, NodeRow, PEERS, PeerRow, StoredBundle, forget_edges, note_status, rid_types,
-    shared_with,
+    Dialect, EDGES, EdgeRow, NodeRow, PEERS, PeerRow, STATUS, StoredBundle, count_newcomer,
+    drop_node, forget_edges, note_status, rid_types, shared_with,
 };
 use kenning_audit::Tx;
 use kenning_core::{Error, Result};
 use kenning_federation::envelope::handover;
 use kenning_federation::profile::is_own_type;
-use kenning_federation::rid::is_type_named;
+use kenning_federation::rid::{edge_rid, is_type_named};
 use kenning_federation::{
     Bundle, EdgeProfile, EdgeStatus, EdgeType, EventType, Json, NodeProfile, NodeRid, NodeType,
     PublicKey, Rid, time,
@@ -22,12 +22,16 @@ const PROFILE_BYTES_MAX: usize = 16 * 1024;
 /// A profile is at most so many microseconds ahead of this clock: a later one could never be corrected.
 const AHEAD_US_MAX: i64 = 86_400_000_000;
 
-/// The most nodes that nobody approved.
+/// The most nodes that nobody approved: for one more, the one that was silent longest is forgotten.
 const STRANGERS_MAX: usize = 256;
 
-/// What a peer asks for within so many microseconds, it asks for together: the reference implementation
-/// proposes the same edge once for each of its handlers, and each proposal replaces the one before.
-const TOGETHER_US: i64 = 10_000_000;
+/// So long after it was last heard of, a node that nobody approved is forgotten.
+const STRANGER_MS: u64 = 7 * 86_400_000;
+
+/// What a peer asks for within so many milliseconds, it asks for together: coordinators of the reference
+/// implementation propose the same edge once for each of their handlers, withdraw it in between, and the order is
+/// that of a set.
+const TOGETHER_MS: u64 = 10_000;
 
 /// What the transaction needs to know of this node.
 #[derive(Clone, Debug)]
@@ -35,6 +39,16 @@ pub(super) struct Own {
     pub(super) rid: String,
     pub(super) row: NodeRow,
     pub(super) now_ms: u64,
+}
+
+/// What is said of a node.
+pub(super) struct Introduction<'a> {
+    /// Its profile.
+    pub(super) bundle: &'a Bundle,
+    /// Who says so: the node itself, or another.
+    pub(super) from: &'a str,
+    /// Whether it speaks as Octo nodes do.
+    pub(super) is_octo: bool,
 }
 
 /// A profile that is what it says: its key is the one in its name.
@@ -63,7 +77,12 @@ pub(super) fn checked_profile(bundle: &Bundle) -> Result<(NodeProfile, PublicKey
 
 /// Takes what a node says of itself (`from` is its RID), or what another says of it. Others only introduce: what a
 /// known node is changes by its own signature alone.
-pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str) -> Result<()> {
+pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, introduction: &Introduction<'_>) -> Result<()> {
+    let Introduction {
+        bundle,
+        from,
+        is_octo,
+    } = *introduction;
     let rid = bundle.manifest.rid.as_str();
     let (profile, key) = checked_profile(bundle)?;
     // Nobody else is this node, and nobody else is where it is.
@@ -74,6 +93,16 @@ pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str)
     let is_known = before.is_some();
     if is_known && from != rid {
         return Ok(());
+    }
+    let is_octo = is_octo
+        || before
+            .as_ref()
+            .is_some_and(|it| it.dialect == Dialect::Octo);
+    if NodeRid::parse(rid)?.has_short_hash() && !is_octo {
+        return Err(Error::denied(format!(
+            "the name `{rid}` has only a part of the hash of its key"
+        ))
+        .hint("only Octo nodes have such names, and introduce themselves in a handshake"));
     }
     if is_ahead(&bundle.manifest.timestamp, own.now_ms) {
         return Err(Error::invalid(format!(
@@ -90,6 +119,7 @@ pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str)
     let mut row = before.clone().unwrap_or_else(|| PeerRow {
         rid: rid.to_owned(),
         introduced_by: (from != rid).then(|| from.to_owned()),
+        known_ms: own.now_ms,
         ..PeerRow::default()
     });
     if !row.public_key.is_empty() && row.public_key != key.as_str() {
@@ -104,15 +134,22 @@ pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str)
             time::read(&stored.timestamp),
             time::read(&bundle.manifest.timestamp),
         );
-        if new <= old || stored.sha256_hash == bundle.manifest.sha256_hash {
+        let is_settled = !is_octo || row.dialect == Dialect::Octo || row.kenning_did.is_some();
+        if is_settled && (new <= old || stored.sha256_hash == bundle.manifest.sha256_hash) {
             return Ok(());
         }
     }
-    if !is_known && count_strangers(tx)? >= STRANGERS_MAX {
-        return Err(
-            Error::limited(format!("{STRANGERS_MAX} nodes wait for approval already"))
-                .hint("`kenning federation disconnect` those that are not wanted"),
-        );
+    if !is_known {
+        count_newcomer(tx, own.now_ms)?;
+        let strangers = strangers(tx)?;
+        if let Some((_, longest_silent)) = strangers.iter().min()
+            && strangers.len() >= STRANGERS_MAX
+        {
+            forget_stranger(tx, longest_silent)?;
+        }
+    }
+    if is_octo && row.kenning_did.is_none() {
+        row.dialect = Dialect::Octo;
     }
     row.public_key = key.as_str().to_owned();
     row.is_partial = profile.node_type == NodeType::Partial;
@@ -130,6 +167,7 @@ pub(super) fn know_node(tx: &mut Tx<'_>, own: &Own, bundle: &Bundle, from: &str)
     PEERS.set(tx, rid, &row)?;
     let data = json!({
         "node": rid, "baseUrl": row.base_url, "provides": row.provides_event, "from": from,
+        "dialect": row.dialect,
     });
     tx.record("FederationNodeKnown", data).map(drop)
 }
@@ -147,9 +185,29 @@ fn has_other_name(tx: &Tx<'_>, rid: &str, key: &PublicKey) -> Result<bool> {
         .any(|it| it.0 != rid && it.1.public_key == key.as_str()))
 }
 
-fn count_strangers(tx: &Tx<'_>) -> Result<usize> {
-    let all = PEERS.list_readable(&**tx)?;
-    Ok(all.iter().filter(|it| !it.1.is_approved).count())
+/// The nodes that nobody approved, with the time when each was last heard of.
+fn strangers(tx: &Tx<'_>) -> Result<Vec<(u64, String)>> {
+    let all = PEERS.list_readable(&**tx)?.into_iter();
+    let waiting = all.filter(|it| !it.1.is_approved).map(|(rid, row)| {
+        let status = STATUS.get_readable(&**tx, &rid)?.unwrap_or_default();
+        let heard = status.last_seen_ms.unwrap_or_default().max(row.known_ms);
+        Ok((heard, rid))
+    });
+    waiting.collect()
+}
+
+fn forget_stranger(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
+    drop_node(tx, rid)?;
+    let data = json!({ "node": rid, "why": "nobody approved it" });
+    tx.record("FederationNodeForgotten", data).map(drop)
+}
+
+/// Forgets the nodes that nobody approved for a week.
+pub(super) fn expire_strangers(tx: &mut Tx<'_>, now_ms: u64) -> Result<()> {
+    let is_old = |heard: u64| now_ms.saturating_sub(heard) > STRANGER_MS;
+    let old = strangers(tx)?.into_iter().filter(|it| is_old(it.0));
+    let old: Vec<_> = old.collect();
+    old.iter().try_for_each(|it| forget_stranger(tx, &it.1))
 }
 
 /// A node with a new key is what the one with the old key was, if the old key signed so.
@@ -191,21 +249,27 @@ pub(super) fn forget_node(tx: &mut Tx<'_>, rid: &str) -> Result<()> {
     let Some(mut row) = PEERS.get(&**tx, rid)? else {
         return Ok(());
     };
-    if !row.is_approved {
-        PEERS.unset(tx, rid)?;
-    } else {
-        // It stays what the operator made it; it will introduce itself again.
+    if row.is_approved {
+        // It stays what the operator made it; it will introduce itself again, and may not know this node any more.
         row.profile = None;
         PEERS.set(tx, rid, &row)?;
+        note_status(tx, rid, |it| it.greeted_profile_ms = 0)?;
+    } else {
+        drop_node(tx, rid)?;
     }
     tx.record("FederationNodeForgotten", json!({ "node": rid }))
         .map(drop)
 }
 
-/// The edge of a profile, as a row and as it is sent.
-pub(super) fn edge_of(profile: &EdgeProfile, now_ms: u64) -> Result<(String, EdgeRow, Bundle)> {
+/// The edge of a profile, as a row and as it is sent. It is dated later than `last_ms`.
+pub(super) fn edge_of(
+    profile: &EdgeProfile,
+    now_ms: u64,
+    last_ms: u64,
+) -> Result<(String, EdgeRow, Bundle)> {
     let rid = profile.rid();
-    let bundle = Bundle::of(&Rid::parse(&rid)?, profile.to_json(), now_ms)?;
+    let at_ms = now_ms.max(last_ms + 1);
+    let bundle = Bundle::of(&Rid::parse(&rid)?, profile.to_json(), at_ms)?;
     let row = EdgeRow {
         source: profile.source.to_string(),
         target: profile.target.to_string(),
@@ -213,21 +277,36 @@ pub(super) fn edge_of(profile: &EdgeProfile, now_ms: u64) -> Result<(String, Edg
         is_approved: profile.status == EdgeStatus::Approved,
         rid_types: profile.rid_types.clone(),
         bundle: StoredBundle::of(&bundle),
+        is_withdrawn: false,
+        noted_ms: now_ms,
     };
     Ok((rid, row, bundle))
 }
 
-/// Takes what a peer says of a subscription between it and this node.
-pub(super) fn take_edge(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, contents: &Json) -> Result<()> {
+/// Takes what a peer says of a subscription between it and this node; `dated` is when it says so.
+pub(super) fn take_edge(
+    tx: &mut Tx<'_>,
+    own: &Own,
+    peer: &PeerRow,
+    contents: &Json,
+    dated: Option<&str>,
+) -> Result<()> {
     let profile = EdgeProfile::from_json(contents)?;
+    if dated.is_some_and(|it| is_ahead(it, own.now_ms)) {
+        return Err(Error::invalid("the subscription is dated in the future")
+            .hint("set the clock of that node"));
+    }
+    let dated = dated.and_then(time::read).unwrap_or_default() / 1_000;
+    let dated_ms = u64::try_from(dated).unwrap_or_default();
     let (source, target) = (profile.source.as_str(), profile.target.as_str());
     if source == own.rid && target == peer.rid {
         match profile.status {
-            EdgeStatus::Proposed => negotiate(tx, own, peer, profile),
+            EdgeStatus::Proposed => negotiate(tx, own, peer, profile, dated_ms),
             EdgeStatus::Approved => Ok(()),
         }
     } else if target == own.rid && source == peer.rid {
-        let (rid, row, _) = edge_of(&profile, own.now_ms)?;
+        // The next proposal must be later than this answer, whatever the two clocks say.
+        let (rid, row, _) = edge_of(&profile, own.now_ms, dated_ms)?;
         // Only what was asked for can be agreed to.
         let Some(asked) = EDGES.get(&**tx, &rid)? else {
             return Ok(());
@@ -250,7 +329,13 @@ pub(super) fn take_edge(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, contents: &J
 }
 
 /// A peer wants to subscribe: it may have what the policy names for it, and nobody else anything.
-fn negotiate(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, mut profile: EdgeProfile) -> Result<()> {
+fn negotiate(
+    tx: &mut Tx<'_>,
+    own: &Own,
+    peer: &PeerRow,
+    mut profile: EdgeProfile,
+    dated_ms: u64,
+) -> Result<()> {
     let rid = profile.rid();
     let before = EDGES.get(&**tx, &rid)?;
     if let Some(before) = before.as_ref().filter(|it| is_recent(it, own.now_ms)) {
@@ -276,8 +361,14 @@ fn negotiate(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, mut profile: EdgeProfil
     if !is_waiting {
         profile.status = EdgeStatus::Approved;
     }
-    let (rid, row, bundle) = edge_of(&profile, own.now_ms)?;
+    // The subscriber ignores an answer that is not later than its question, or than the answer before.
+    let last_ms = before.as_ref().map_or(0, EdgeRow::at_ms).max(dated_ms);
+    let (rid, row, bundle) = edge_of(&profile, own.now_ms, last_ms)?;
     EDGES.set(tx, &rid, &row)?;
+    if peer.base_url.is_none() && before.as_ref().is_some_and(|it| it.is_approved) {
+        // It asks for what it has, so it lost what was agreed; what this node asked it for it cannot be asked about.
+        EDGES.unset(tx, &edge_rid(&peer.rid, &own.rid))?;
+    }
     if !is_waiting {
         enqueue(
             tx,
@@ -305,19 +396,63 @@ fn negotiate(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow, mut profile: EdgeProfil
 
 /// Whether an edge was proposed a moment ago.
 fn is_recent(edge: &EdgeRow, now_ms: u64) -> bool {
-    let now = i64::try_from(now_ms.saturating_mul(1_000)).unwrap_or(i64::MAX);
-    let made = time::read(&edge.bundle.timestamp);
-    made.is_some_and(|it| now.saturating_sub(it) < TOGETHER_US)
+    now_ms.saturating_sub(edge.noted_ms) < TOGETHER_MS
+}
+
+/// A peer says that a subscription is over; false if it has no say in it.
+pub(super) fn forget_edge(tx: &mut Tx<'_>, own: &Own, from: &str, rid: &str) -> Result<bool> {
+    let Some(mut edge) = EDGES.get(&**tx, rid)?.filter(|it| !it.is_withdrawn) else {
+        return Ok(false);
+    };
+    if edge.source != from && edge.target != from {
+        return Ok(false);
+    }
+    if edge.target == from && is_recent(&edge, own.now_ms) {
+        (edge.is_approved, edge.is_withdrawn) = (false, true);
+        EDGES.set(tx, rid, &edge)?;
+    } else {
+        EDGES.unset(tx, rid)?;
+    }
+    let data = json!({ "edge": rid, "by": from });
+    tx.record("FederationEdgeForgotten", data)?;
+    Ok(true)
+}
+
+/// Removes subscriptions that were withdrawn and not asked for anew.
+pub(super) fn expire_edges(tx: &mut Tx<'_>, now_ms: u64) -> Result<()> {
+    forget_edges(tx, |it| it.is_withdrawn && !is_recent(it, now_ms))
+}
+
+/// An Octo node proposes no edges: whoever asks, subscribes to what it may get. Returns whether that is new.
+pub(super) fn subscribe_octo(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow) -> Result<bool> {
+    let types = rid_types(shared_with(&own.row, peer));
+    let profile = EdgeProfile {
+        source: NodeRid::parse(&own.rid)?,
+        target: NodeRid::parse(&peer.rid)?,
+        edge_type: EdgeType::Poll,
+        status: EdgeStatus::Approved,
+        rid_types: types,
+    };
+    let before = EDGES.get(&**tx, &profile.rid())?;
+    let is_same = before.is_some_and(|it| it.is_approved && it.rid_types == profile.rid_types);
+    if profile.rid_types.is_empty() || is_same {
+        return Ok(false);
+    }
+    let (rid, row, _) = edge_of(&profile, own.now_ms, 0)?;
+    EDGES.set(tx, &rid, &row)?;
+    let data = json!({ "edge": rid, "subscriber": peer.rid, "types": row.rid_types });
+    tx.record("FederationEdgeApproved", data)?;
+    Ok(true)
 }
 
 /// Approves what a peer proposed while nobody had approved it.
 pub(super) fn settle_proposals(tx: &mut Tx<'_>, own: &Own, peer: &PeerRow) -> Result<usize> {
     let mut n_settled = 0;
     for (_, edge) in EDGES.list(&**tx)? {
-        let is_meant = edge.source == own.rid && edge.target == peer.rid && !edge.is_approved;
-        if is_meant {
+        let is_theirs = edge.source == own.rid && edge.target == peer.rid;
+        if is_theirs && !edge.is_approved && !edge.is_withdrawn {
             let contents = Json::parse(edge.bundle.contents.as_bytes(), Default::default())?;
-            negotiate(tx, own, peer, EdgeProfile::from_json(&contents)?)?;
+            negotiate(tx, own, peer, EdgeProfile::from_json(&contents)?, 0)?;
             n_settled += 1;
         }
     }

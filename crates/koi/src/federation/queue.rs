@@ -11,7 +11,7 @@ use kenning_store::ReadTx;
 /// So many events are sent together.
 const TOGETHER: usize = 100;
 
-/// Adds events to the queue of a peer.
+/// Adds events to the queue of a peer. Of profiles and subscriptions only the last word counts.
 pub(super) fn enqueue(
     tx: &mut Tx<'_>,
     peer: &str,
@@ -19,15 +19,40 @@ pub(super) fn enqueue(
     now_ms: u64,
     is_control: bool,
 ) -> Result<()> {
+    if is_control {
+        drop_earlier(tx, peer, events)?;
+    }
     for events in events.chunks(TOGETHER) {
         let row = QueueRow {
             events: events.to_vec(),
             since_ms: now_ms,
             n_tries: 0,
             is_control,
+            handed: None,
         };
         let number = next_number(tx)?;
         queue(peer).set(tx, &number, &row)?;
+    }
+    Ok(())
+}
+
+/// Removes what waits about the same profiles and subscriptions.
+fn drop_earlier(tx: &mut Tx<'_>, peer: &str, later: &[Queued]) -> Result<()> {
+    let queue = queue(peer);
+    for (number, mut row) in queue.list_readable(&**tx)? {
+        let n_before = row.events.len();
+        row.events
+            .retain(|it| !later.iter().any(|later| later.rid == it.rid));
+        match row.events.len() {
+            _ if !row.is_control => {}
+            0 => queue.unset(tx, &number)?,
+            n if n < n_before => {
+                // What was handed out was counted with what is gone.
+                row.handed = None;
+                queue.set(tx, &number, &row)?;
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

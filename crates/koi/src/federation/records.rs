@@ -36,6 +36,14 @@ pub(super) const ABOUT: Bucket<Text> = Bucket::new("federation/about");
 pub(super) const READ_LOG: &str = "log";
 /// The row of [`COUNTS`] with the last number.
 const NUMBER: &str = "number";
+/// The rows of [`COUNTS`] with the messages of the inbox, and their bytes.
+const INBOX_MESSAGES: &str = "inbox";
+const INBOX_BYTES: &str = "inbox-bytes";
+
+/// At most so many messages wait in the inbox, over all peers, with so many bytes.
+const INBOX_MAX: (u64, u64) = (2_000, 256 * 1024 * 1024);
+/// The same of one peer: nobody takes the room of the others.
+const INBOX_OF_PEER_MAX: (u64, u64) = (256, 64 * 1024 * 1024);
 
 /// What waits for a peer, by number.
 pub(super) fn queue(peer: &str) -> Bucket<QueueRow> {
@@ -55,6 +63,74 @@ pub(super) fn received(peer: &str) -> Bucket<ReceivedRow> {
 /// Fingerprints of messages of a peer that were accepted, with their times.
 pub(super) fn seen(peer: &str) -> Bucket<u64> {
     Bucket::named(format!("federation/seen/{}", short(peer)))
+}
+
+/// The rows of [`COUNTS`] with the nodes that introduced themselves lately, and since when they are counted.
+const NEWCOMERS: &str = "newcomers";
+const NEWCOMERS_SINCE: &str = "newcomers-since";
+/// At most so many nodes are taken in that time: each leaves a line in the log, for ever.
+const NEWCOMERS_MAX: u64 = 1_000;
+const NEWCOMERS_MS: u64 = 3_600_000;
+
+/// Counts a node that introduced itself.
+///
+/// # Errors
+/// Limited if there were too many lately.
+pub(super) fn count_newcomer(tx: &mut kenning_audit::Tx<'_>, now_ms: u64) -> Result<()> {
+    let since = COUNTS
+        .get_readable(&**tx, NEWCOMERS_SINCE)?
+        .unwrap_or_default();
+    let n = match now_ms.saturating_sub(since) < NEWCOMERS_MS {
+        true => COUNTS.get_readable(&**tx, NEWCOMERS)?.unwrap_or_default(),
+        false => {
+            COUNTS.set(tx, NEWCOMERS_SINCE, &now_ms)?;
+            0
+        }
+    };
+    if n >= NEWCOMERS_MAX {
+        return Err(Error::limited(format!(
+            "{NEWCOMERS_MAX} nodes introduced themselves within an hour"
+        ))
+        .hint("try again later, or ask the operator to connect: `kenning federation connect`"));
+    }
+    COUNTS.set(tx, NEWCOMERS, &(n + 1))
+}
+
+/// So many fingerprints of a peer's messages are kept, and of a node that nobody approved.
+const SEEN_MAX: usize = 10_000;
+const SEEN_OF_STRANGER_MAX: usize = 32;
+
+/// Notes that a message was taken, so that a copy of it is not.
+pub(super) fn remember_message(
+    tx: &mut kenning_audit::Tx<'_>,
+    peer: &PeerRow,
+    fingerprint: &str,
+    now_ms: u64,
+) -> Result<()> {
+    let bucket = seen(&peer.rid);
+    if !peer.is_approved {
+        forget_messages(tx, &bucket, SEEN_OF_STRANGER_MAX)?;
+    }
+    bucket.set(tx, fingerprint, &now_ms)
+}
+
+/// Drops the oldest fingerprints of a peer's messages, beyond a bound.
+pub(super) fn forget_old_messages(tx: &mut kenning_audit::Tx<'_>, peer: &str) -> Result<()> {
+    forget_messages(tx, &seen(peer), SEEN_MAX)
+}
+
+fn forget_messages(
+    tx: &mut kenning_audit::Tx<'_>,
+    bucket: &Bucket<u64>,
+    n_max: usize,
+) -> Result<()> {
+    let mut all = bucket.list_readable(&**tx)?;
+    if all.len() < n_max {
+        return Ok(());
+    }
+    all.sort_by_key(|it| it.1);
+    all.truncate(all.len() - n_max / 2);
+    all.iter().try_for_each(|it| bucket.unset(tx, &it.0))
 }
 
 /// The part of a node's RID that no other node has.
@@ -140,6 +216,9 @@ pub(super) struct PeerRow {
     /// The key of its log, if it is a node of Kenning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) kenning_did: Option<String>,
+    /// Since when it is known.
+    #[serde(default)]
+    pub(super) known_ms: u64,
 }
 
 impl PeerRow {
@@ -205,6 +284,20 @@ pub(super) struct EdgeRow {
     pub(super) is_approved: bool,
     pub(super) rid_types: Vec<String>,
     pub(super) bundle: StoredBundle,
+    /// Whether the subscriber withdrew it: what it asked for is kept for a moment, in case it asks anew.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) is_withdrawn: bool,
+    /// When that was, by this machine's clock.
+    #[serde(default)]
+    pub(super) noted_ms: u64,
+}
+
+impl EdgeRow {
+    /// How it is dated, in milliseconds since 1970: no earlier than what the other side had said.
+    pub(super) fn at_ms(&self) -> u64 {
+        let micros = kenning_federation::time::read(&self.bundle.timestamp).unwrap_or_default();
+        u64::try_from(micros / 1_000).unwrap_or_default()
+    }
 }
 
 /// How it stands with a node.
@@ -226,10 +319,15 @@ pub(super) struct StatusRow {
     pub(super) greeted_ms: u64,
     /// The time of the profile that it was told.
     pub(super) greeted_profile_ms: u64,
+    /// When a process began to tell it for the first time; 0 if none is about to.
+    pub(super) greeting_ms: u64,
     /// When everything that it has was last compared.
     pub(super) caught_up_ms: u64,
     /// When it was last polled.
     pub(super) polled_ms: u64,
+    /// Messages of it that wait in the inbox, and their bytes.
+    pub(super) inbox_messages: u64,
+    pub(super) inbox_bytes: u64,
 }
 
 /// Something that this node provides.
@@ -270,6 +368,10 @@ pub(super) struct QueueRow {
     /// Whether they are about profiles and subscriptions, which are sent before anything was agreed.
     #[serde(default)]
     pub(super) is_control: bool,
+    /// How many of them were handed out to a node that polls, and by which run of the program: they stay until it
+    /// polls again, so that an answer that a crash swallowed is given again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) handed: Option<(usize, String)>,
 }
 
 /// Events that could not be delivered.
@@ -291,6 +393,72 @@ pub(super) struct InboxRow {
     /// How often it was tried to take it in.
     #[serde(default)]
     pub(super) n_tries: u32,
+}
+
+impl InboxRow {
+    fn n_bytes(&self) -> u64 {
+        self.events.iter().map(|it| it.len() as u64).sum()
+    }
+}
+
+/// Puts a message into the inbox.
+///
+/// # Errors
+/// Limited if there is no room for it.
+pub(super) fn put_into_inbox(tx: &mut kenning_audit::Tx<'_>, row: &InboxRow) -> Result<()> {
+    let of = |tx: &dyn ReadTx, name: &str| {
+        Ok::<u64, Error>(COUNTS.get_readable(tx, name)?.unwrap_or_default())
+    };
+    let (n_messages, n_bytes) = (of(&**tx, INBOX_MESSAGES)?, of(&**tx, INBOX_BYTES)?);
+    let status = STATUS.get_readable(&**tx, &row.peer)?.unwrap_or_default();
+    if status.inbox_messages >= INBOX_OF_PEER_MAX.0 || status.inbox_bytes >= INBOX_OF_PEER_MAX.1 {
+        return Err(Error::limited(format!(
+            "it sends more than this node takes in: {} of its messages with {} bytes wait",
+            status.inbox_messages, status.inbox_bytes
+        ))
+        .hint("send it again later"));
+    }
+    if n_messages >= INBOX_MAX.0 || n_bytes >= INBOX_MAX.1 {
+        return Err(Error::limited("the inbox of this node is full").hint("send it again later"));
+    }
+    COUNTS.set(tx, INBOX_MESSAGES, &(n_messages + 1))?;
+    COUNTS.set(tx, INBOX_BYTES, &(n_bytes + row.n_bytes()))?;
+    note_status(tx, &row.peer, |it| {
+        it.inbox_messages += 1;
+        it.inbox_bytes += row.n_bytes();
+    })?;
+    let number = next_number(tx)?;
+    INBOX.set(tx, &number, row)
+}
+
+/// Removes a message from the inbox.
+pub(super) fn take_from_inbox(
+    tx: &mut kenning_audit::Tx<'_>,
+    number: &str,
+    row: &InboxRow,
+) -> Result<()> {
+    if !INBOX.has(&**tx, number)? {
+        return Ok(());
+    }
+    INBOX.unset(tx, number)?;
+    for (name, less) in [(INBOX_MESSAGES, 1), (INBOX_BYTES, row.n_bytes())] {
+        let n = COUNTS.get_readable(&**tx, name)?.unwrap_or_default();
+        COUNTS.set(tx, name, &n.saturating_sub(less))?;
+    }
+    // Of a node that was forgotten meanwhile nothing is noted.
+    if !STATUS.has(&**tx, &row.peer)? {
+        return Ok(());
+    }
+    note_status(tx, &row.peer, |it| {
+        it.inbox_messages = it.inbox_messages.saturating_sub(1);
+        it.inbox_bytes = it.inbox_bytes.saturating_sub(row.n_bytes());
+    })
+}
+
+/// How many messages wait in the inbox.
+pub(super) fn count_inbox(tx: &dyn ReadTx) -> Result<usize> {
+    let n = COUNTS.get_readable(tx, INBOX_MESSAGES)?.unwrap_or_default();
+    Ok(usize::try_from(n).unwrap_or(usize::MAX))
 }
 
 /// Something that a peer provides.
@@ -353,6 +521,23 @@ pub(super) fn forget_edges(
         }
     }
     Ok(())
+}
+
+/// Removes everything that is kept of a node, but for what it stated.
+pub(super) fn drop_node(tx: &mut kenning_audit::Tx<'_>, rid: &str) -> Result<()> {
+    fn clear<T: kenning_kernel::RowCodec>(
+        tx: &mut kenning_audit::Tx<'_>,
+        bucket: &Bucket<T>,
+    ) -> Result<()> {
+        let keys = bucket.keys(&**tx)?;
+        keys.iter().try_for_each(|it| bucket.unset(tx, it))
+    }
+    PEERS.unset(tx, rid)?;
+    STATUS.unset(tx, rid)?;
+    forget_edges(tx, |it| it.source == rid || it.target == rid)?;
+    clear(tx, &queue(rid))?;
+    clear(tx, &dead(rid))?;
+    clear(tx, &seen(rid))
 }
 
 /// The types of the policy that a peer may get.

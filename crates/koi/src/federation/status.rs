@@ -1,13 +1,14 @@
 //! How the federation stands, for the operator and for `federation_status`.
 
-use super::operate::shown_shares;
 use super::records::{
-    self, Dialect, EDGES, INBOX, PEERS, PUBLISHED, STATUS, dead, queue, received,
+    self, Dialect, EDGES, PEERS, PUBLISHED, Queued, STATUS, count_inbox, dead, queue, received,
+    shared_with,
 };
 use crate::Koi;
 use crate::entities::{SAME_AS, is_stated_here};
 use kenning_core::Result;
 use kenning_kernel::{Caller, Scope, timestamp};
+use kenning_store::ReadTx;
 
 /// Another node, and how it stands with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -165,7 +166,7 @@ impl Koi {
                 return Ok(FederationStatus::default());
             };
             let mut all = FederationStatus {
-                n_inbox: INBOX.keys(tx)?.len(),
+                n_inbox: count_inbox(tx)?,
                 n_published: PUBLISHED.keys(tx)?.len(),
                 ..FederationStatus::default()
             };
@@ -190,7 +191,7 @@ impl Koi {
                         () if status.n_failures > 0 => "unreachable",
                         () => "active",
                     },
-                    shares: shown_shares(&node, &row),
+                    shares: shared_with(&node, &row).to_vec(),
                     last_seen: status.last_seen_ms.map(timestamp),
                     n_queued,
                     lag_ms: oldest.map_or(0, |it| now.saturating_sub(it)),
@@ -226,7 +227,8 @@ impl Koi {
             .kernel
             .log()
             .read(&space, |tx| EDGES.list_readable(tx))?;
-        let shown = all.into_iter().map(|(rid, it)| EdgeView {
+        let all = all.into_iter().filter(|it| !it.1.is_withdrawn);
+        let shown = all.map(|(rid, it)| EdgeView {
             rid,
             source: it.source,
             target: it.target,
@@ -251,39 +253,31 @@ impl Koi {
         name: Option<&str>,
         limit: usize,
     ) -> Result<Vec<CrossReferenceView>> {
-        self.require_federated(caller, Scope::Admin)?;
-        let peers = self.named_peers(name)?;
-        let space = self.federated_space();
-        self.kernel.log().read(&space, |tx| {
-            let mut all = Vec::new();
-            for peer in &peers {
-                for (rid, row) in received(peer).list_readable(tx)? {
-                    if all.len() >= limit {
-                        return Ok(all);
-                    }
-                    // Since it arrived, somebody here may have written about it.
-                    let is_same = match (&row.uri, row.relation.as_str()) {
-                        (Some(uri), "unresolved") => is_stated_here(tx, uri)?,
-                        _ => false,
-                    };
-                    all.push(CrossReferenceView {
-                        peer: peer.clone(),
-                        remote_rid: rid,
-                        name: row.name,
-                        kind: row.kind,
-                        relation: if is_same {
-                            SAME_AS.to_owned()
-                        } else {
-                            row.relation
-                        },
-                        local_uri: row.uri,
-                        confidence: if is_same { 1_000 } else { row.confidence },
-                        received: timestamp(row.at_ms),
-                        signature: row.signature,
-                    });
-                }
-            }
-            Ok(all)
+        self.rows_of_peers(caller, name, limit, |tx, peer| {
+            let each = received(peer).list_readable(tx)?.into_iter().take(limit);
+            let each = each.map(|(rid, row)| {
+                // Since it arrived, somebody here may have written about it.
+                let is_same = match (&row.uri, row.relation.as_str()) {
+                    (Some(uri), "unresolved") => is_stated_here(tx, uri)?,
+                    _ => false,
+                };
+                Ok(CrossReferenceView {
+                    peer: peer.to_owned(),
+                    remote_rid: rid,
+                    name: row.name,
+                    kind: row.kind,
+                    relation: if is_same {
+                        SAME_AS.to_owned()
+                    } else {
+                        row.relation
+                    },
+                    local_uri: row.uri,
+                    confidence: if is_same { 1_000 } else { row.confidence },
+                    received: timestamp(row.at_ms),
+                    signature: row.signature,
+                })
+            });
+            each.collect()
         })
     }
 
@@ -292,22 +286,18 @@ impl Koi {
     /// # Errors
     /// Denied without the scope `admin`; not found; those of the store.
     pub fn federation_queue(&self, caller: &Caller, name: Option<&str>) -> Result<Vec<QueuedView>> {
-        self.require_federated(caller, Scope::Admin)?;
-        let peers = self.named_peers(name)?;
-        let space = self.federated_space();
-        self.kernel.log().read(&space, |tx| {
-            let mut all = Vec::new();
-            for peer in &peers {
-                for (_, row) in queue(peer).list_readable(tx)? {
-                    all.extend(row.events.into_iter().map(|it| QueuedView {
-                        peer: peer.clone(),
-                        rid: it.rid,
-                        event_type: it.event_type,
-                        since: timestamp(row.since_ms),
-                    }));
-                }
-            }
-            Ok(all)
+        self.rows_of_peers(caller, name, usize::MAX, |tx, peer| {
+            let rows = queue(peer).list_readable(tx)?.into_iter().map(|it| it.1);
+            let each = rows.flat_map(|row| {
+                let view = move |it: Queued| QueuedView {
+                    peer: peer.to_owned(),
+                    rid: it.rid,
+                    event_type: it.event_type,
+                    since: timestamp(row.since_ms),
+                };
+                row.events.into_iter().map(view)
+            });
+            Ok(each.collect())
         })
     }
 
@@ -316,27 +306,47 @@ impl Koi {
     /// # Errors
     /// Denied without the scope `admin`; not found; those of the store.
     pub fn dead_letters(&self, caller: &Caller, name: Option<&str>) -> Result<Vec<DeadLetter>> {
+        self.rows_of_peers(caller, name, usize::MAX, |tx, peer| {
+            let letters = dead(peer).list_readable(tx)?.into_iter().map(|it| it.1);
+            let each = letters.flat_map(|letter| {
+                let view = move |it: Queued| DeadLetter {
+                    peer: peer.to_owned(),
+                    rid: it.rid,
+                    event_type: it.event_type,
+                    why: letter.why.clone(),
+                    at: timestamp(letter.at_ms),
+                };
+                letter.row.events.into_iter().map(view)
+            });
+            Ok(each.collect())
+        })
+    }
+
+    /// What is kept of one peer or of all, as `read` shows it; at most `limit` rows.
+    fn rows_of_peers<T>(
+        &self,
+        caller: &Caller,
+        name: Option<&str>,
+        limit: usize,
+        read: impl Fn(&dyn ReadTx, &str) -> Result<Vec<T>>,
+    ) -> Result<Vec<T>> {
         self.require_federated(caller, Scope::Admin)?;
         let peers = self.named_peers(name)?;
-        let space = self.federated_space();
-        self.kernel.log().read(&space, |tx| {
+        self.kernel.log().read(&self.federated_space(), |tx| {
             let mut all = Vec::new();
             for peer in &peers {
-                for (_, letter) in dead(peer).list_readable(tx)? {
-                    all.extend(letter.row.events.into_iter().map(|it| DeadLetter {
-                        peer: peer.clone(),
-                        rid: it.rid,
-                        event_type: it.event_type,
-                        why: letter.why.clone(),
-                        at: timestamp(letter.at_ms),
-                    }));
+                if all.len() >= limit {
+                    break;
                 }
+                all.extend(read(tx, peer)?);
             }
+            all.truncate(limit);
             Ok(all)
         })
     }
 
-    fn named_peers(&self, name: Option<&str>) -> Result<Vec<String>> {
+    /// The peer that is meant by a name, or all.
+    pub(super) fn named_peers(&self, name: Option<&str>) -> Result<Vec<String>> {
         match name {
             Some(name) => Ok(vec![self.find_federated(name)?.rid]),
             None => {

@@ -1,19 +1,20 @@
 //! Takes events of a peer: profiles and subscriptions at once, everything else into the inbox, where it is
 //! durable before the peer is answered.
 
-use super::peers::{Own, forget_node, is_accepted, know_node, take_edge};
+use super::carrier::Carrier;
+use super::node::Me;
+use super::peers::{
+    Introduction, Own, forget_edge, forget_node, is_accepted, know_node, take_edge,
+};
 use super::records::{
-    EDGES, INBOX, InboxRow, PEERS, PUBLISHED, PeerRow, next_number, note_status, seen,
+    InboxRow, PEERS, PUBLISHED, PeerRow, note_status, put_into_inbox, remember_message,
 };
 use crate::Koi;
 use kenning_audit::Tx;
-use kenning_core::{Error, Result};
+use kenning_core::{Code, Error, Result};
 use kenning_federation::rid::{EDGE_TYPE, NODE_TYPE};
 use kenning_federation::{Event, EventType};
 use serde_json::json;
-
-/// At most so many messages wait in the inbox, over all peers.
-const INBOX_MAX: usize = 2_000;
 
 /// What became of the events of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub(super) struct Taken {
 }
 
 /// A message whose signature was checked.
+#[derive(Clone)]
 pub(super) struct Arrived {
     pub(super) peer: String,
     pub(super) signature: String,
@@ -37,30 +39,86 @@ impl Koi {
     /// Takes the events of a message, in one transaction.
     pub(super) fn take_events(&self, own: Own, arrived: Arrived) -> Result<Taken> {
         self.kernel.writable()?;
+        let (peer, is_pushed) = (arrived.peer.clone(), arrived.fingerprint.is_some());
         let taken = self
             .kernel
             .log()
-            .write(&self.federated_space(), move |tx| {
-                if let Some(fingerprint) = &arrived.fingerprint {
-                    let seen = seen(&arrived.peer);
-                    if seen.has(&**tx, fingerprint)? {
-                        return Ok(Taken {
-                            is_copy: true,
-                            ..Taken::default()
-                        });
-                    }
-                    seen.set(tx, fingerprint, &own.now_ms)?;
-                }
-                take(tx, &own, &arrived)
-            })?;
-        self.federation.wake();
-        Ok(taken)
+            .write(&self.federated_space(), move |tx| take(tx, &own, &arrived));
+        match taken {
+            Err(error) if error.code == Code::Limited && is_pushed => {
+                self.note_flood(&peer, &error)?;
+                Err(error)
+            }
+            taken => {
+                self.federation.wake();
+                taken
+            }
+        }
     }
+
+    /// Takes what a peer answered. If there is no room for it, room is made: whoever asks has time.
+    pub(super) fn take_answer(
+        &self,
+        me: &Me,
+        carrier: &dyn Carrier,
+        arrived: Arrived,
+    ) -> Result<Taken> {
+        match self.take_events(self.own(me), arrived.clone()) {
+            Err(error) if error.code == Code::Limited => {
+                self.digest_inbox(me, carrier)?;
+                self.take_events(self.own(me), arrived)
+            }
+            taken => taken,
+        }
+    }
+
+    /// A peer sends more than this node takes in: the status says so, and whoever goes on is cut off.
+    fn note_flood(&self, peer: &str, error: &Error) -> Result<()> {
+        let flood = self.federation.count_flood(peer, self.federation_now());
+        let Some(flood) = flood else {
+            return Ok(());
+        };
+        let (peer, said) = (peer.to_owned(), error.message.clone());
+        self.kernel.log().write(&self.federated_space(), move |tx| {
+            note_status(tx, &peer, |it| {
+                it.n_refused += flood.n_new;
+                it.last_error = Some(said);
+            })?;
+            match flood.is_too_much {
+                true => cut_off(
+                    tx,
+                    &peer,
+                    &format!(
+                        "it flooded this node: {} messages more than it takes in",
+                        flood.n
+                    ),
+                ),
+                false => Ok(()),
+            }
+        })
+    }
+}
+
+/// Nothing is exchanged with a node any more.
+pub(super) fn cut_off(tx: &mut Tx<'_>, peer: &str, why: &str) -> Result<()> {
+    let Some(mut row) = PEERS.get(&**tx, peer)? else {
+        return Ok(());
+    };
+    row.cut_off = Some(why.to_owned());
+    PEERS.set(tx, peer, &row)?;
+    tx.record("FederationNodeCutOff", json!({ "node": peer, "why": why }))
+        .map(drop)
 }
 
 fn take(tx: &mut Tx<'_>, own: &Own, arrived: &Arrived) -> Result<Taken> {
     let (mut taken, mut knowledge) = (Taken::default(), Vec::new());
     let mut fault = None;
+    if let Some(fingerprint) = &arrived.fingerprint
+        && super::records::seen(&arrived.peer).has(&**tx, fingerprint)?
+    {
+        taken.is_copy = true;
+        return Ok(taken);
+    }
     for event in &arrived.events {
         let done = match event.rid.rid_type() {
             NODE_TYPE => take_node(tx, own, &arrived.peer, event),
@@ -81,12 +139,14 @@ fn take(tx: &mut Tx<'_>, own: &Own, arrived: &Arrived) -> Result<Taken> {
             Err(error) => return Err(error),
         }
     }
+    // Of a node that is not known after all, nothing is kept.
+    let Some(peer) = PEERS.get_readable(&**tx, &arrived.peer)? else {
+        return Ok(taken);
+    };
+    if let Some(fingerprint) = &arrived.fingerprint {
+        remember_message(tx, &peer, fingerprint, own.now_ms)?;
+    }
     if !knowledge.is_empty() {
-        if INBOX.keys(&**tx)?.len() >= INBOX_MAX {
-            return Err(
-                Error::limited("the inbox of this node is full").hint("send it again later")
-            );
-        }
         let n_events = knowledge.len();
         let row = InboxRow {
             peer: arrived.peer.clone(),
@@ -95,8 +155,7 @@ fn take(tx: &mut Tx<'_>, own: &Own, arrived: &Arrived) -> Result<Taken> {
             events: knowledge,
             n_tries: 0,
         };
-        let number = next_number(tx)?;
-        INBOX.set(tx, &number, &row)?;
+        put_into_inbox(tx, &row)?;
         let data = json!({ "node": arrived.peer, "events": n_events, "signature": row.signature });
         tx.record("FederationReceived", data)?;
     }
@@ -113,7 +172,6 @@ fn take(tx: &mut Tx<'_>, own: &Own, arrived: &Arrived) -> Result<Taken> {
 
 /// Whether an error is about what was sent: then the rest of the message still counts.
 fn is_theirs(error: &Error) -> bool {
-    use kenning_core::Code;
     matches!(
         error.code,
         Code::InvalidInput | Code::Denied | Code::Limited | Code::TooLarge
@@ -129,7 +187,14 @@ fn take_node(tx: &mut Tx<'_>, own: &Own, from: &str, event: &Event) -> Result<bo
         // Nobody is forgotten because another says so.
         (EventType::Forget, _) if rid == from => forget_node(tx, rid).map(|()| true),
         (EventType::Forget, _) | (_, None) => Ok(false),
-        (_, Some(bundle)) => know_node(tx, own, &bundle, from).map(|()| true),
+        (_, Some(bundle)) => {
+            let introduction = Introduction {
+                bundle: &bundle,
+                from,
+                is_octo: false,
+            };
+            know_node(tx, own, &introduction).map(|()| true)
+        }
     }
 }
 
@@ -138,17 +203,11 @@ fn take_edge_event(tx: &mut Tx<'_>, own: &Own, from: &str, event: &Event) -> Res
         return Ok(false);
     };
     if event.event_type == EventType::Forget {
-        let edge = EDGES.get(&**tx, event.rid.as_str())?;
-        let is_theirs = edge.is_some_and(|it| it.source == from || it.target == from);
-        if is_theirs {
-            EDGES.unset(tx, event.rid.as_str())?;
-            let data = json!({ "edge": event.rid.as_str(), "by": from });
-            tx.record("FederationEdgeForgotten", data)?;
-        }
-        return Ok(is_theirs);
+        return forget_edge(tx, own, from, event.rid.as_str());
     }
+    let dated = event.manifest.as_ref().map(|it| it.timestamp.as_str());
     match &event.contents {
-        Some(contents) => take_edge(tx, own, &peer, contents).map(|()| true),
+        Some(contents) => take_edge(tx, own, &peer, contents, dated).map(|()| true),
         None => Ok(false),
     }
 }

@@ -3,15 +3,16 @@
 use super::ask::{Trouble, destination};
 use super::carrier::Carrier;
 use super::node::Me;
-use super::peers::{edge_of, know_node};
-use super::records::{Dialect, EDGES, PeerRow, STATUS, StatusRow, note_status};
+use super::peers::edge_of;
+use super::queue::{control, enqueue};
+use super::records::{Dialect, EDGES, EdgeRow, PeerRow, STATUS, StatusRow, note_status};
 use super::take::Arrived;
 use crate::Koi;
 use kenning_core::{Error, Result};
 use kenning_federation::rid::{NODE_TYPE, edge_rid};
 use kenning_federation::{
-    EdgeProfile, EdgeStatus, EdgeType, Event, EventType, Json, NodeRid, Payload, Query, Refused,
-    Rid,
+    Bundle, EdgeProfile, EdgeStatus, EdgeType, Event, EventType, Json, Limits, NodeRid, Payload,
+    Query, Refused, Rid,
 };
 use kenning_kernel::worker::back_off;
 use serde_json::json;
@@ -26,6 +27,10 @@ const CATCH_UP_MS: u64 = 3_600_000;
 const PROPOSE_AGAIN_MS: u64 = 60_000;
 /// How often a peer is polled, unless the operator says otherwise (`KENNING_FEDERATION_POLL_MS`).
 const POLL_MS: u64 = 60_000;
+/// A greeting that another process began takes no longer.
+const GREETING_MS: u64 = 25_000;
+/// While a peer has more, it is asked again at once, so often.
+const POLLS_MAX: usize = 20;
 const POLL_VARIABLE: &str = "KENNING_FEDERATION_POLL_MS";
 
 impl Koi {
@@ -100,18 +105,19 @@ impl Koi {
     }
 
     fn tend_once(&self, me: &Me, carrier: &dyn Carrier, rid: &str) -> Result<(), Trouble> {
-        let Some(peer) = self.active_peer(rid)?.filter(|it| it.base_url.is_some()) else {
+        let Some(peer) = self.active_peer(rid)? else {
             return Ok(());
         };
+        if peer.base_url.is_none() {
+            // It cannot be called: what it is asked waits until it asks.
+            return self.subscribe(me, carrier, &peer);
+        }
         self.greet(me, carrier, &peer)?;
+        let Some(peer) = self.active_peer(rid)? else {
+            return Ok(());
+        };
         if peer.public_key.is_empty() || peer.profile.is_none() {
-            let bundle = self.ask_for_profile(me, carrier, &peer)?;
-            let own = self.own(me);
-            self.kernel
-                .log()
-                .write(&self.federated_space(), move |tx| {
-                    know_node(tx, &own, &bundle, bundle.manifest.rid.as_str())
-                })?;
+            self.learn_profile(me, carrier, &peer)?;
         }
         let Some(peer) = self.active_peer(rid)? else {
             return Ok(());
@@ -135,20 +141,30 @@ impl Koi {
         if !self.federation.begin_greeting(&peer.rid) && is_told && !is_first {
             return Ok(());
         }
+        if is_first && !self.claim_greeting(&peer.rid)? {
+            return Ok(());
+        }
         let bundle = me.bundle()?;
         let greeted = if peer.dialect == Dialect::Octo {
-            self.shake_hands(me, carrier, peer)
+            self.learn_profile(me, carrier, peer)
         } else {
             let own = Rid::parse(me.rid.as_str())?;
-            let events = match (is_first, is_told) {
-                (true, _) => vec![Event::forget(own), Event::of(EventType::New, bundle)],
-                (false, true) => vec![Event::of(EventType::New, bundle)],
-                (false, false) => vec![Event::of(EventType::Update, bundle)],
+            // Whoever forgot this node takes its key from a NEW only.
+            let new = Event::of(EventType::New, bundle);
+            let events = match is_first {
+                true => vec![Event::forget(own), new],
+                false => vec![new],
             };
             self.send_events(me, carrier, peer, events)
         };
         if let Err(trouble) = greeted {
             self.federation.forget_greeting(&peer.rid);
+            let rid = peer.rid.clone();
+            self.kernel
+                .log()
+                .write(&self.federated_space(), move |tx| {
+                    note_status(tx, &rid, |it| it.greeting_ms = 0)
+                })?;
             return Err(trouble);
         }
         let (rid, now, told) = (peer.rid.clone(), self.federation_now(), me.row.profile_ms);
@@ -157,25 +173,56 @@ impl Koi {
             .write(&self.federated_space(), move |tx| {
                 note_status(tx, &rid, |it| {
                     (it.greeted_ms, it.greeted_profile_ms) = (now, told);
+                    it.greeting_ms = 0;
                     it.last_seen_ms = Some(now);
                 })
             })?;
         Ok(())
     }
 
-    fn shake_hands(&self, me: &Me, carrier: &dyn Carrier, peer: &PeerRow) -> Result<(), Trouble> {
+    /// Whether this process is the one that greets a peer for the first time. A command and a server may both want
+    /// to; two greetings at once make the reference forget the edge that it proposes after the first.
+    fn claim_greeting(&self, peer: &str) -> Result<bool> {
+        let (peer, now) = (peer.to_owned(), self.federation_now());
+        self.kernel.log().write(&self.federated_space(), move |tx| {
+            let status = STATUS.get_readable(&**tx, &peer)?.unwrap_or_default();
+            let is_free =
+                status.greeted_ms == 0 && now.saturating_sub(status.greeting_ms) > GREETING_MS;
+            if is_free {
+                note_status(tx, &peer, |it| it.greeting_ms = now)?;
+            }
+            Ok(is_free)
+        })
+    }
+
+    /// Octo's handshake: each says who it is. The answer is signed by nobody, but its key must be the one in the
+    /// name that the operator connected.
+    pub(super) fn shake_hands(
+        &self,
+        me: &Me,
+        carrier: &dyn Carrier,
+        peer: &PeerRow,
+    ) -> Result<Bundle, Trouble> {
         let payload = Json::object([
             ("type", Json::text("handshake")),
             ("profile", me.octo_profile()),
         ]);
         let carried = carrier.carry(&destination(peer)?, "/handshake", Some(&payload.to_text()))?;
-        match carried.status {
-            200..=299 => Ok(()),
-            status => {
-                let why = format!("`{}` refused the handshake (status {status})", peer.rid);
-                Err(Error::denied(why).into())
-            }
+        let refused = |why: String| Error::denied(format!("`{}` {why}", peer.rid));
+        if !(200..=299).contains(&carried.status) {
+            let why = format!("refused the handshake (status {})", carried.status);
+            return Err(refused(why).into());
         }
+        let answer = Json::parse(&carried.body, Limits::default()).unwrap_or(Json::Null);
+        let answer = answer.get("payload").unwrap_or(&answer);
+        let profile = answer
+            .get("profile")
+            .filter(|it| it.get("node_rid").and_then(Json::as_str) == Some(peer.rid.as_str()));
+        let profile = profile
+            .ok_or_else(|| refused("did not say who it is in its handshake".to_owned()))?
+            .clone();
+        let now = self.federation_now();
+        Ok(Bundle::of(&Rid::parse(&peer.rid)?, profile, now)?)
     }
 
     /// Proposes to be told what the peer provides and this node takes.
@@ -196,34 +243,47 @@ impl Koi {
             .log()
             .read(&space, |tx| EDGES.get_readable(tx, &rid))?;
         let now = self.federation_now();
+        // What is not later than what the provider has is ignored by it.
+        let last_ms = edge.as_ref().map_or(0, EdgeRow::at_ms);
         if let Some(edge) = edge {
-            let asked = kenning_federation::time::read(&edge.bundle.timestamp).unwrap_or_default();
-            let asked_ms = u64::try_from(asked / 1_000).unwrap_or_default();
-            let is_pending = now.saturating_sub(asked_ms) < PROPOSE_AGAIN_MS;
+            let is_pending = now.saturating_sub(edge.noted_ms) < PROPOSE_AGAIN_MS;
             if edge.rid_types == types && (edge.is_approved || is_pending) {
                 return Ok(());
             }
         }
+        let is_octo = peer.dialect == Dialect::Octo;
         let profile = EdgeProfile {
             source: NodeRid::parse(&peer.rid)?,
             target: me.rid.clone(),
             edge_type: match me.row.base_url {
-                Some(_) => EdgeType::Webhook,
-                None => EdgeType::Poll,
+                Some(_) if !is_octo => EdgeType::Webhook,
+                _ => EdgeType::Poll,
             },
-            status: EdgeStatus::Proposed,
+            // An Octo node agrees to nothing: it answers whoever asks.
+            status: match is_octo {
+                true => EdgeStatus::Approved,
+                false => EdgeStatus::Proposed,
+            },
             rid_types: types,
         };
-        let (rid, row, bundle) = edge_of(&profile, now)?;
+        let (rid, row, bundle) = edge_of(&profile, now, last_ms)?;
         // It is kept first: the answer may come before this call returns.
         let (key, provider) = (rid, peer.rid.clone());
+        let waits = (peer.base_url.is_none()).then(|| control(EventType::New, &bundle));
+        let is_waiting = waits.is_some();
         self.kernel.log().write(&space, move |tx| {
             EDGES.set(tx, &key, &row)?;
+            if let Some(waits) = waits {
+                enqueue(tx, &provider, &[waits], now, true)?;
+            }
             // Whatever was missed until it is agreed to is fetched.
             let data = json!({ "edge": key, "provider": provider, "types": row.rid_types });
             tx.record("FederationEdgeAsked", data).map(drop)
         })?;
-        self.send_events(me, carrier, peer, vec![Event::of(EventType::New, bundle)])
+        match is_waiting || is_octo {
+            true => Ok(()),
+            false => self.send_events(me, carrier, peer, vec![Event::of(EventType::New, bundle)]),
+        }
     }
 
     fn poll_peer(&self, me: &Me, carrier: &dyn Carrier, peer: &PeerRow) -> Result<(), Trouble> {
@@ -243,22 +303,26 @@ impl Koi {
         if !is_polled || now.saturating_sub(self.status_of(&peer.rid)?.polled_ms) < interval {
             return Ok(());
         }
-        let (answer, signature) =
-            self.ask_node(me, carrier, peer, Query::PollEvents { limit: 0 })?;
-        let Payload::Events(events) = answer else {
-            return Err(Error::denied("the answer has no events").into());
-        };
-        let ids: Vec<String> = events.iter().filter_map(|it| it.event_id.clone()).collect();
-        if !events.is_empty() {
-            let arrived = Arrived {
-                peer: peer.rid.clone(),
-                signature,
-                fingerprint: None,
-                events,
+        // An Octo node hands out a few events at a time.
+        for _ in 0..POLLS_MAX {
+            let poll = Query::PollEvents { limit: 0 };
+            let (answer, signature) = self.ask_node(me, carrier, peer, poll)?;
+            let Payload::Events(events) = answer else {
+                return Err(Error::denied("the answer has no events").into());
             };
-            self.take_events(self.own(me), arrived)?;
-        }
-        if !ids.is_empty() {
+            let ids: Vec<String> = events.iter().filter_map(|it| it.event_id.clone()).collect();
+            if !events.is_empty() {
+                let arrived = Arrived {
+                    peer: peer.rid.clone(),
+                    signature,
+                    fingerprint: None,
+                    events,
+                };
+                self.take_answer(me, carrier, arrived)?;
+            }
+            if ids.is_empty() {
+                break;
+            }
             self.ask_node(me, carrier, peer, Query::ConfirmEvents { event_ids: ids })?;
         }
         let peer = peer.rid.clone();

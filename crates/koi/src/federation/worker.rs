@@ -1,7 +1,8 @@
 //! Does what is due, again and again: one process at a time, by a lease.
 
-use super::carrier::{Carrier, Http};
-use super::records::{LEASES, PEERS, seen};
+use super::carrier::{Carried, Carrier, Destination, Http};
+use super::peers::{expire_edges, expire_strangers};
+use super::records::{LEASES, PEERS, forget_old_messages};
 use crate::Koi;
 use kenning_core::Result;
 use kenning_kernel::worker::{Complaint, Signal, Woken, Worker, contained};
@@ -14,13 +15,11 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_secs(2);
 /// What gathers in this time is done together.
 const GATHER: Duration = Duration::from_millis(100);
-/// It is renewed before each peer, and no peer takes longer.
-const LEASE: Duration = Duration::from_secs(180);
+/// It is renewed before each call. If a holder is killed, another process goes on after so long; if one call takes
+/// longer, two may work for a moment, and peers know by their hashes what they get twice.
+const LEASE: Duration = Duration::from_secs(15);
 const LEASE_KEY: &str = "worker";
-/// So many fingerprints of a peer's messages are kept.
-const SEEN_MAX: usize = 10_000;
-
-/// After so many turns the oldest are dropped.
+/// After so many turns, what is too old is dropped.
 const SWEEP_TURNS: usize = 256;
 
 /// The thread that sends, polls and takes in. Dropping it asks it to stop and does not wait.
@@ -55,6 +54,19 @@ impl FederationWorker {
     }
 }
 
+/// Over HTTP, while the lease is held.
+struct Held<'a> {
+    koi: &'a Koi,
+    holder: &'a str,
+}
+
+impl Carrier for Held<'_> {
+    fn carry(&self, to: &Destination, path: &str, body: Option<&str>) -> Result<Carried> {
+        self.koi.hold_federation(self.holder)?;
+        Http.carry(to, path, body)
+    }
+}
+
 fn run(koi: &Koi, signal: &Signal) {
     let holder = lease::holder(koi.kernel.log().random());
     let mut complaints: BTreeMap<String, Complaint> = BTreeMap::new();
@@ -71,7 +83,11 @@ fn run(koi: &Koi, signal: &Signal) {
         let mut faults = Vec::new();
         let done = contained(|| {
             let go_on = |koi: &Koi| Ok(!signal.is_stopped() && koi.hold_federation(&holder)?);
-            koi.federation_turn(&Http, &go_on, &mut faults)
+            let carrier = Held {
+                koi,
+                holder: &holder,
+            };
+            koi.federation_turn(&carrier, &go_on, &mut faults)
         });
         faults.extend(done.err().map(|it| ("federation".to_owned(), it)));
         complaints.retain(|who, _| faults.iter().any(|it| it.0 == *who));
@@ -135,39 +151,38 @@ impl Koi {
             .kernel
             .log()
             .read(&space, |tx| PEERS.list_readable(tx))?;
-        let is_sweep = self.federation.count_turn().is_multiple_of(SWEEP_TURNS);
-        for (rid, peer) in peers {
-            if !peer.is_active() || peer.base_url.is_none() {
+        for (rid, peer) in &peers {
+            if !peer.is_active() {
                 continue;
             }
             if !go_on(self)? {
                 return Ok(());
             }
-            if let Err(error) = self.tend(&me, carrier, &rid, false) {
+            if let Err(error) = self.tend(&me, carrier, rid, false) {
                 faults.push((format!("node {}", peer.name()), error));
             }
-            if is_sweep {
-                self.forget_fingerprints(&rid)?;
-            }
+        }
+        if self.federation.count_turn().is_multiple_of(SWEEP_TURNS) {
+            self.sweep_federation()?;
         }
         self.digest_inbox(&me, carrier)?;
         Ok(())
     }
 
-    /// Drops the oldest fingerprints of a peer's messages, beyond a bound.
-    fn forget_fingerprints(&self, peer: &str) -> Result<()> {
-        let (space, bucket) = (self.federated_space(), seen(peer));
-        let mut all = self
-            .kernel
+    /// Drops what is too old: fingerprints of messages, nodes that nobody approved, subscriptions that were
+    /// withdrawn.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn sweep_federation(&self) -> Result<()> {
+        let now = self.federation_now();
+        self.kernel
             .log()
-            .read(&space, |tx| bucket.list_readable(tx))?;
-        if all.len() <= SEEN_MAX {
-            return Ok(());
-        }
-        all.sort_by_key(|it| it.1);
-        all.truncate(all.len() - SEEN_MAX / 2);
-        self.kernel.log().write(&space, move |tx| {
-            all.iter().try_for_each(|it| bucket.unset(tx, &it.0))
-        })
+            .write_long(&self.federated_space(), move |tx| {
+                expire_strangers(tx, now)?;
+                expire_edges(tx, now)?;
+                let peers = PEERS.keys(&**tx)?;
+                peers.iter().try_for_each(|it| forget_old_messages(tx, it))
+            })
     }
 }

@@ -1,5 +1,7 @@
 //! Nodes of KOI-net in memory: what they exchange, what stays at home, and what a liar achieves.
 
+mod strangers;
+
 use crate::Fixture;
 use crate::koi_entities::put;
 use base64::Engine as _;
@@ -326,7 +328,7 @@ struct Foreign {
     key: SecretKey,
     rid: NodeRid,
     profile: NodeProfile,
-    n_sent: std::cell::Cell<u8>,
+    n_sent: std::cell::Cell<u64>,
 }
 
 impl Foreign {
@@ -352,13 +354,9 @@ impl Foreign {
 
     fn seal(&self, payload: &Payload, target: &str) -> String {
         self.n_sent.set(self.n_sent.get() + 1);
-        seal(
-            &payload.to_json(),
-            &self.rid,
-            target,
-            &self.key,
-            &[self.n_sent.get(); 32],
-        )
+        let mut salt = [0; 32];
+        salt[..8].copy_from_slice(&self.n_sent.get().to_be_bytes());
+        seal(&payload.to_json(), &self.rid, target, &self.key, &salt)
     }
 
     fn hello(&self) -> Vec<Event> {
@@ -572,7 +570,9 @@ fn a_node_that_only_polls_is_told_who_answers_and_gets_its_events() {
         [
             "NEW koi-net.node",
             "UPDATE koi-net.edge",
-            "NEW koi-net.practice"
+            "NEW koi-net.practice",
+            // This node subscribes to what the other provides.
+            "NEW koi-net.edge"
         ]
     );
     assert_eq!(poll(), Vec::<String>::new());
