@@ -167,6 +167,7 @@ fn who_may_write_may_not_erase() {
         space: Space::default(),
         scopes: vec![Scope::Read, Scope::Write],
         token: None,
+        project: None,
     });
     let arguments = json!({ "memory_ids": [id] });
     let reply = fixture.call_as("memory_forget", arguments, &caller);
