@@ -1,6 +1,10 @@
 //! The code of the scanned repositories, as one graph in memory.
 
-use crate::coverage::{About, Looking, Mentions};
+mod coverage;
+
+pub(crate) use coverage::is_comment;
+
+use coverage::{About, Looking, Mentions};
 use kenning_core::{Kind, NodeId, Result};
 use kenning_store::{EdgeFilter, Node, NodeFilter, ReadTx, When};
 use serde_json::Value;

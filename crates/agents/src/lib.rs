@@ -9,7 +9,6 @@
 //! model asks for.
 
 mod code;
-mod coverage;
 mod kinds;
 mod material;
 mod queue;

@@ -12,19 +12,33 @@ pub const MARK: &str = "[redacted]";
 /// The largest number of words between a name and the word `is` before the secret.
 const WORDS_TO_IS: usize = 8;
 
+const OPEN: &str = "<private>";
+const CLOSE: &str = "</private>";
+
+/// Private parts in private parts are taken out so often.
+const NESTED_MAX: usize = 8;
+
+/// No name of a secret and no first line of a key is longer, in bytes. What is looked for is bounded by it, so that a
+/// text without spaces takes no longer than another.
+const NAME_BYTES_MAX: usize = 128;
+
 /// A text without the parts that its author marked as private; `None` if it has none.
 pub fn without_private(text: &str) -> Option<String> {
     let mut kept = without_outer(text)?;
     // What is left may be put together to another one.
-    while let Some(less) = without_outer(&kept) {
+    for _ in 0..NESTED_MAX {
+        let Some(less) = without_outer(&kept) else {
+            return Some(kept);
+        };
         kept = less;
     }
+    // Nobody nests them so deep by hand: nothing after the first one is kept.
+    let open = kept.to_ascii_lowercase().find(OPEN);
+    kept.truncate(open.unwrap_or(kept.len()));
     Some(kept)
 }
 
 fn without_outer(text: &str) -> Option<String> {
-    const OPEN: &str = "<private>";
-    const CLOSE: &str = "</private>";
     // Only ASCII letters change, so that places stay the same.
     let small = text.to_ascii_lowercase();
     if !small.contains(OPEN) {
@@ -66,10 +80,10 @@ pub fn redacted(text: &str) -> String {
 fn without_keys(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(start) = rest.find("-----BEGIN ") {
-        let line_end = rest[start..]
-            .find("-----\n")
-            .or(rest[start..].find("-----\\n"));
-        let header = &rest[start..line_end.map_or(rest.len(), |it| start + it)];
+        let end = rest.floor_char_boundary(start + NAME_BYTES_MAX);
+        let line = &rest[start..end];
+        let line_end = line.find("-----\n").or(line.find("-----\\n"));
+        let header = &line[..line_end.unwrap_or(line.len())];
         if !header.contains("PRIVATE KEY") && !header.contains("SECRET") {
             let skip = start + "-----BEGIN ".len();
             out.push_str(&rest[..skip]);
@@ -246,7 +260,7 @@ fn bare(word: &str) -> &str {
 /// `name=value`, `name:value`, `"name":"value"`, `--name=value`, also at the end of a longer word such as an address.
 fn assigned(word: &str) -> Option<(&str, &str)> {
     for (at, sign) in word.char_indices().filter(|it| matches!(it.1, '=' | ':')) {
-        let name = &word[..at];
+        let name = &word[word.ceil_char_boundary(at.saturating_sub(NAME_BYTES_MAX))..at];
         let name = name.rsplit(['?', '&', '{', ',', ';', '(', '/']).next()?;
         let name = name.trim_matches(['"', '\'', '`', '-']);
         if is_name(name) && !word[at..].starts_with("://") {
@@ -459,6 +473,12 @@ mod tests {
         assert_eq!(without_private("nothing"), None);
         let nested = "a <pri<private>x</private>vate>y</private> b";
         assert_eq!(without_private(nested).as_deref(), Some("a  b"));
+        let mut open = "<private>".to_owned();
+        for _ in 0..20 {
+            open = format!("<pri{open}.</private>vate>");
+        }
+        let kept = without_private(&format!("a {open}x</private> b")).unwrap_or_default();
+        assert!(!kept.contains("<private>") && !kept.contains('x'), "{kept}");
     }
 
     #[test]

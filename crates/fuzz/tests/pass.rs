@@ -88,6 +88,7 @@ passes!(
     page_pdf,
     code_read,
     sync_message,
+    koi_net_message,
     mail_message,
     workflow_plan,
     model_answer,

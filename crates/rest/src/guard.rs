@@ -10,6 +10,9 @@
 //!
 //! Pages of the origins that the operator named are let in, and told so in the headers that browsers ask for.
 
+mod refusal;
+
+use self::refusal::{too_many_failures, too_often};
 use crate::answer;
 use crate::body::{self, Capped, Fault};
 use crate::cors::{self, Origin};
@@ -592,22 +595,4 @@ async fn admit(guard: &Guard, request: &mut Request) -> Result<Option<Expected>,
     request.extensions_mut().insert(Waited(waited));
     request.extensions_mut().insert(Pass(token));
     Ok(expected)
-}
-
-fn too_often(rate: &Rate, seconds: u64) -> Response<Body> {
-    let n_calls = rate.per_minute();
-    let why = format!("the limit of {n_calls} calls a minute was reached");
-    limited(why, seconds)
-}
-
-fn too_many_failures(seconds: u64) -> Response<Body> {
-    limited("too many wrong tokens were sent".to_owned(), seconds)
-}
-
-fn limited(why: String, seconds: u64) -> Response<Body> {
-    let error = Error::limited(why).hint(format!("call again in {seconds} s"));
-    let mut response = answer::error(&error);
-    let headers = response.headers_mut();
-    headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    response
 }

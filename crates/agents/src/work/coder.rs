@@ -2,8 +2,7 @@
 
 use super::count;
 use super::patch::{self, Edits};
-use crate::code::{Code, Symbol};
-use crate::coverage::is_comment;
+use crate::code::{Code, Symbol, is_comment};
 use crate::material::{Material, subject, words};
 use crate::report::{Artifact, Finding, Report};
 use crate::task::Task;

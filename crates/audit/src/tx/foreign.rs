@@ -13,11 +13,13 @@
 //! ([`Change::Apply`]), which [`crate::verify`] replays; the foreign events themselves change nothing.
 
 mod erasures;
+mod local;
 mod nodes;
 mod outcome;
 mod restate;
 mod rows;
 
+pub use local::is_local_kind;
 pub use outcome::{Conflict, Merged, Side, VectorsMerged};
 
 use super::Tx;
@@ -122,7 +124,7 @@ impl Foreign {
         self.row.id
     }
 
-    /// When.
+    /// The hybrid time that its author gave it.
     pub fn at(&self) -> Hlc {
         self.row.hlc
     }
@@ -590,25 +592,4 @@ fn is_about_row(change: &Change, of: &SignedRow) -> bool {
 
 fn puts_node(change: &Change, of: NodeId, with: &Hash) -> bool {
     matches!(change, Change::PutNode { id, hash, .. } if *id == of && hash == with)
-}
-
-/// Whether events of this kind say what one node does for itself: they are not sent to others.
-pub fn is_local_kind(kind: &str) -> bool {
-    const LOCAL: &[&str] = &[
-        SYNC_APPLIED,
-        erasures::ERASED_FOR_PEER,
-        "SyncStarted",
-        "SyncCompleted",
-        "ConflictDetected",
-        "LogUpgraded",
-        // The graph of entities follows from statements, on every node.
-        "EntityAdded",
-        "EntityChanged",
-        "EntityRemoved",
-        "EntitiesLinked",
-    ];
-    LOCAL.contains(&kind)
-        || ["Checkpoint", "Peer", "Token", "AgentKey"]
-            .iter()
-            .any(|it| kind.starts_with(it))
 }

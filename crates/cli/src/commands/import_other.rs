@@ -93,7 +93,7 @@ pub(super) fn run(
     }
     match settings.json {
         true => {
-            output::print_json(&json!({ "memories": n, "known": known, "form": form.as_str() }))
+            output::print_json(&json!({ "memories": n, "known": known, "form": form.as_str() }));
         }
         false => output::print(&format!(
             "✓ {} memories of {}, {known} known already",

@@ -133,7 +133,9 @@ fn without(name: &str, text: &str, erasure: &Erasure) -> String {
     let holds = |part: &str| {
         let words = part.split(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c)));
         texts.iter().any(|it| part.contains(it))
-            || words.into_iter().any(|it| erasure.names.contains(it))
+            || words
+                .map(|it| it.trim_matches(['.', ':', '-']))
+                .any(|it| erasure.names.contains(it))
     };
     if !holds(text) {
         return text.to_owned();
@@ -157,7 +159,7 @@ fn without(name: &str, text: &str, erasure: &Erasure) -> String {
     for line in left.split_inclusive('\n') {
         let is_bare = line.trim().chars().all(|c| "-*+>[] ".contains(c));
         let is_new = !originals.contains(&line);
-        if !(is_bare && is_new) && !holds(line) {
+        if !(holds(line) || is_bare && is_new) {
             kept.push_str(line);
         }
     }

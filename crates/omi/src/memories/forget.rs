@@ -63,7 +63,7 @@ pub struct ForgetMany {
     pub before_ms: Option<u64>,
     /// That hold this text.
     pub text: Option<String>,
-    /// All.
+    /// Every memory, where nothing else limits them.
     pub everything: bool,
 }
 
@@ -518,18 +518,17 @@ fn earlier_versions(tx: &dyn ReadTx, id: NodeId) -> Result<Vec<Node>> {
     Ok(found)
 }
 
+type Revisions = Vec<(NodeId, kenning_core::Hash)>;
+
 /// Superseded revisions of other things that hold the texts, and current ones that do.
-fn elsewhere(
-    tx: &dyn ReadTx,
-    erasure: &Erasure,
-) -> Result<(Vec<(NodeId, kenning_core::Hash)>, Vec<String>)> {
+fn elsewhere(tx: &dyn ReadTx, erasure: &Erasure) -> Result<(Revisions, Vec<String>)> {
     use kenning_kernel::forget::TEXT_CHARS_MIN;
     use kenning_store::{Row, Table};
     let texts = erasure.texts.iter().map(String::as_str);
     let texts: Vec<&str> = texts
         .filter(|it| it.chars().count() >= TEXT_CHARS_MIN)
         .collect();
-    let (mut revisions, mut also_in) = (Vec::new(), BTreeSet::new());
+    let (mut revisions, mut also_in) = (Revisions::new(), BTreeSet::new());
     if texts.is_empty() {
         return Ok((revisions, Vec::new()));
     }

@@ -76,7 +76,7 @@ impl Tool for ExecuteRead {
         let arguments = Value::Object(input.input);
         let Some(tool) = ctx.others.reachable(name) else {
             let names = ctx.others.tool_names(ctx.caller);
-            let close = near::sentence(&near::names(name, names.into_iter()));
+            let close = near::sentence(&near::names(name, names));
             return Err(Error::not_found("tool that can be called here", name).hint(
                 format!("{close} `search` with item_type `tool` finds tools")
                     .trim()

@@ -25,8 +25,8 @@ impl Tool for NoteRead {
     const EFFECT: Effect = Effect::Read;
     const EXAMPLES: &'static [Example] = &[
         Example {
-            title: "Read a note by its name",
-            input: r#"{"path": "Bill Baue"}"#,
+            title: "Read a note",
+            input: r#"{"path": "People/Bill Baue.md"}"#,
             output: "# Bill Baue",
         },
         Example {

@@ -69,7 +69,7 @@ fn a_forgotten_memory_waits_for_its_grace_time_and_is_then_erased() {
     fixture.clock.advance(23 * HOUR);
     omi.forget_due(&Space::default()).unwrap();
     let restored = omi
-        .restore_memories(&fixture.owner(), &[id.clone()])
+        .restore_memories(&fixture.owner(), std::slice::from_ref(&id))
         .unwrap();
     assert_eq!(restored, [id.as_str()]);
     assert!(is_found(&fixture));

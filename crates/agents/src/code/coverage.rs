@@ -4,7 +4,7 @@
 //! is a call that can be followed. So a function counts as untested only if no test reaches it by calls and nothing
 //! that a test may reach names it. What is between the two is not spoken of.
 
-use crate::code::{Code, File, Symbol, is_test_path};
+use super::{Code, File, Symbol, is_test_path};
 use kenning_core::NodeId;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
