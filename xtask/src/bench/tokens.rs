@@ -9,11 +9,11 @@ use std::process::{Command, Stdio};
 
 /// What `kenning mcp` lists when nothing is said stays under it.
 const DEFAULT_TOKENS_MAX: usize = 1_800;
-/// What the contracts name: what 39 tools cost that were listed before those for workflows, agents and
-/// trajectories came.
-const CONTRACTS_TOKENS_MAX: usize = 5_434;
+/// What the contracts name. It was 5,434 when all of them were listed by default; tags and the scope of memories came
+/// since.
+const CONTRACTS_TOKENS_MAX: usize = 5_600;
 /// All tools that there are.
-const ALL_TOKENS_MAX: usize = 7_700;
+const ALL_TOKENS_MAX: usize = 8_100;
 /// And those that reach all others under this.
 const LEAN_TOKENS_MAX: usize = 1_000;
 

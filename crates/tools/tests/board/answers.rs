@@ -165,6 +165,12 @@ fn calls(name: &str) -> Vec<Value> {
         "belief_update" => all(
             json!({ "belief_id": "b", "evidence_memory_id": "m", "supports": true, "strength": 0.5 }),
         ),
+        "memory_forget" => {
+            let ids: Vec<String> = (0..100)
+                .map(|n| format!("{n}{}", "x".repeat(1_000)))
+                .collect();
+            all(json!({ "memory_ids": ids }))
+        }
         "memory_get" => all(json!({ "memory_ids": ["m"] })),
         "belief_evidence" => all(json!({ "belief_id": "b" })),
         "belief_check_contradiction" => all(json!({ "memory_id_1": "m" })),
