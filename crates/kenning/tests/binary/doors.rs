@@ -27,6 +27,7 @@ fn every_example_answers_alike_at_every_door() {
                 tool.name(),
                 "--toolsets",
                 "all",
+                "--yes",
                 "--json",
                 example.input,
             ]);

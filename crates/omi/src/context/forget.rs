@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_log_loses_the_entries_and_other_files_the_lines() {
         let it = erasure("the code of the safe is 7731", "mem_1");
-        let log = "## [10:00:00] \nkeeps\n\n## [10:01:00] \nsaid: the code of the safe is 7731\n\n## [10:02:00] \nsee mem_1.\n";
+        let log = "## [2026-11-16T10:00:00]\nkeeps\n\n## [2026-11-16T10:01:00]\nsaid: the code of the safe is 7731\n\n## [2026-11-16T10:02:00]\nsee mem_1.\n";
         let left = without("memory/2026-11-16.md", log, &it);
         assert!(left.contains("keeps") && !left.contains("7731") && !left.contains("mem_1"));
         let memory =
