@@ -70,6 +70,8 @@ impl Binary {
             .env("VAULT_PATH", place.vault())
             .env("OMI_BASE_PATH", place.omi())
             .env("KENNING_PROJECT", place.project())
+            // The files of the context lie where the judges look for them.
+            .env("KENNING_PROJECTS", "off")
             .env("KENNING_TOOLSETS", "all")
             .env("HOME", place.root())
             .env_remove("XDG_CONFIG_HOME")
