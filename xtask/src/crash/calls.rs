@@ -348,6 +348,10 @@ impl Maker {
                     *path = format!("omi/{day}");
                 }
             }
+            // The checkpoint of an empty log covers nothing, and is not kept.
+            Checkpoint if answer["data"]["stats"]["totalEventsAtCheckpoint"] == 0 => {
+                written.trace = Trace::Nothing;
+            }
             Workflow => {
                 let is_done = answer.to_string().contains("\"outcome\":\"success\"");
                 let mark = marks(&written.arguments.to_string()).next();
