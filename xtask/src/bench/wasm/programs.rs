@@ -51,7 +51,8 @@ impl Programs {
     /// A server over its standard streams.
     pub(in crate::bench) fn mcp(&self, data: &Path) -> Command {
         let mut command = command(&self.kenning, data);
-        command.arg("mcp");
+        // What is measured is not all in the default set.
+        command.arg("mcp").env("KENNING_TOOLSETS", "all");
         command
     }
 
